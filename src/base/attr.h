@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* attr - the compiler extensions that we use, spelled once. */
+#ifndef BASE_ATTR_H
+#define BASE_ATTR_H
+
+/* Run `release(&variable)` at the end of the scope. Never beside `goto out`. */
+#define CLEANUP(release)        __attribute__((cleanup(release)))
+#define MUST_CHECK              __attribute__((warn_unused_result))
+#define PRINTF_LIKE(fmt, first) __attribute__((format(printf, fmt, first)))
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+#endif

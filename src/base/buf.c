@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/buf.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/err.h"
+
+static size_t maximum(const struct buf *b)
+{
+    return b->max ? b->max : BUF_MAX_DEFAULT;
+}
+
+void buf_init(struct buf *b, size_t max)
+{
+    *b = (struct buf){ .max = max };
+}
+
+void buf_release(struct buf *b)
+{
+    free(b->p);
+    *b = (struct buf){ .max = b->max };
+}
+
+void buf_reset(struct buf *b)
+{
+    b->n = 0;
+    b->failed = false;
+}
+
+static bool grow(struct buf *b, size_t need)
+{
+    size_t cap = b->cap ? b->cap : 64;
+    char *p;
+
+    while (cap < need)
+        cap *= 2;
+    if (cap > maximum(b) + 1)
+        cap = maximum(b) + 1; /* one more for the NUL of buf_cstr() */
+    p = realloc(b->p, cap);
+    if (!p)
+        return false;
+    b->p = p;
+    b->cap = cap;
+    return true;
+}
+
+char *buf_room(struct buf *b, size_t n)
+{
+    if (b->failed)
+        return NULL;
+    if (n > maximum(b) - b->n || (b->n + n >= b->cap && !grow(b, b->n + n + 1))) {
+        b->failed = true;
+        return NULL;
+    }
+    return b->p + b->n;
+}
+
+void buf_add(struct buf *b, str bytes)
+{
+    char *to = buf_room(b, bytes.n);
+
+    if (!to || bytes.n == 0)
+        return;
+    memcpy(to, bytes.p, bytes.n);
+    b->n += bytes.n;
+}
+
+void buf_add_char(struct buf *b, char c)
+{
+    buf_add(b, (str){ &c, 1 });
+}
+
+void buf_add_u64(struct buf *b, uint64_t value)
+{
+    char digits[20];
+    size_t at = sizeof(digits);
+
+    do {
+        digits[--at] = (char)('0' + value % 10);
+        value /= 10;
+    } while (value);
+    buf_add(b, str_of(digits + at, sizeof(digits) - at));
+}
+
+void buf_add_i64(struct buf *b, int64_t value)
+{
+    if (value < 0)
+        buf_add_char(b, '-');
+    buf_add_u64(b, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
+}
+
+void buf_printf(struct buf *b, const char *fmt, ...)
+{
+    va_list ap;
+    int n;
+    char *to;
+
+    va_start(ap, fmt);
+    n = vsnprintf(NULL, 0, fmt, ap);
+    va_end(ap);
+    to = buf_room(b, (size_t)n);
+    if (!to)
+        return;
+    va_start(ap, fmt);
+    vsnprintf(to, (size_t)n + 1, fmt, ap);
+    va_end(ap);
+    b->n += (size_t)n;
+}
+
+const char *buf_cstr(struct buf *b)
+{
+    if (b->failed || !buf_room(b, 0))
+        return "";
+    b->p[b->n] = '\0';
+    return b->p;
+}
+
+static void write_to_buf(void *ctx, str bytes)
+{
+    buf_add(ctx, bytes);
+}
+
+struct sink buf_sink(struct buf *b)
+{
+    return (struct sink){ write_to_buf, b };
+}
+
+int buf_check(const struct buf *b, const char *what, struct err *err)
+{
+    if (!b->failed)
+        return 0;
+    return err_set(err, ERR_LIMIT, "%s is larger than %zu bytes", what, maximum(b));
+}

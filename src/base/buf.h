@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * buf - a growing byte buffer with a maximum.
+ *
+ * A buffer that would pass `max`, or for which malloc says no, becomes `failed` and
+ * ignores everything after: append twenty things, look at buf.failed once. A zeroed
+ * buf is empty and has the maximum BUF_MAX_DEFAULT.
+ */
+#ifndef BASE_BUF_H
+#define BASE_BUF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/attr.h"
+#include "base/sink.h"
+#include "base/str.h"
+
+struct err;
+
+#define BUF_MAX_DEFAULT ((size_t)1 << 20)
+
+struct buf {
+    char *p;
+    size_t n;
+    size_t cap;
+    size_t max; /* 0 means BUF_MAX_DEFAULT */
+    bool failed;
+};
+
+void buf_init(struct buf *b, size_t max);
+void buf_release(struct buf *b); /* frees; safe on a zeroed or released buf */
+void buf_reset(struct buf *b);   /* empties, keeps the memory, clears `failed` */
+
+void buf_add(struct buf *b, str bytes);
+void buf_add_char(struct buf *b, char c);
+void buf_add_u64(struct buf *b, uint64_t value); /* decimal */
+void buf_add_i64(struct buf *b, int64_t value);
+void buf_printf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+/* Make room for n more bytes and return where they start; NULL when failed. The
+ * caller writes up to n bytes there and then adds what it wrote to b->n. */
+char *buf_room(struct buf *b, size_t n);
+
+/* The contents as a C string (adds a NUL past the end); "" when failed or empty. */
+const char *buf_cstr(struct buf *b);
+
+static inline str buf_str(const struct buf *b)
+{
+    return (str){ b->p, b->n };
+}
+
+/* A sink that appends to b. */
+struct sink buf_sink(struct buf *b);
+
+/* 0, or -1 with ERR_LIMIT when b failed: "<what> is larger than <max> bytes". */
+MUST_CHECK int buf_check(const struct buf *b, const char *what, struct err *err);
+
+#endif

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/codec.h"
+
+static const char hex_digits[] = "0123456789abcdef";
+static const char base64_digits[] =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+void hex_encode(char *out, const void *bytes, size_t n)
+{
+    const uint8_t *b = bytes;
+
+    for (size_t i = 0; i < n; i++) {
+        out[2 * i] = hex_digits[b[i] >> 4];
+        out[2 * i + 1] = hex_digits[b[i] & 15];
+    }
+}
+
+void hex_add(struct buf *b, const void *bytes, size_t n)
+{
+    char *to = buf_room(b, 2 * n);
+
+    if (!to)
+        return;
+    hex_encode(to, bytes, n);
+    b->n += 2 * n;
+}
+
+static int hex_value(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    return -1;
+}
+
+bool hex_decode(void *out, size_t n, str text)
+{
+    uint8_t *b = out;
+
+    if (text.n != 2 * n)
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        int high = hex_value(text.p[2 * i]);
+        int low = hex_value(text.p[2 * i + 1]);
+
+        if (high < 0 || low < 0)
+            return false;
+        b[i] = (uint8_t)(high << 4 | low);
+    }
+    return true;
+}
+
+void base64_add(struct buf *b, const void *bytes, size_t n)
+{
+    const uint8_t *in = bytes;
+    char *to = buf_room(b, (n + 2) / 3 * 4);
+
+    if (!to)
+        return;
+    b->n += (n + 2) / 3 * 4;
+    for (; n > 0; to += 4) {
+        size_t take = n < 3 ? n : 3;
+        uint32_t bits = (uint32_t)in[0] << 16 | (take > 1 ? (uint32_t)in[1] << 8 : 0) |
+                        (take > 2 ? in[2] : 0);
+
+        to[0] = base64_digits[bits >> 18];
+        to[1] = base64_digits[bits >> 12 & 63];
+        to[2] = take > 1 ? base64_digits[bits >> 6 & 63] : '=';
+        to[3] = take > 2 ? base64_digits[bits & 63] : '=';
+        in += take;
+        n -= take;
+    }
+}
+
+static int base64_value(char c)
+{
+    if (c >= 'A' && c <= 'Z')
+        return c - 'A';
+    if (c >= 'a' && c <= 'z')
+        return c - 'a' + 26;
+    if (c >= '0' && c <= '9')
+        return c - '0' + 52;
+    if (c == '+')
+        return 62;
+    return c == '/' ? 63 : -1;
+}
+
+/* One group of four characters: returns its 1 to 3 bytes, 0 when it is not one. */
+static size_t decode_group(uint8_t out[3], const char *in, bool last)
+{
+    size_t chars = 4;
+    uint32_t bits = 0;
+
+    if (last && in[3] == '=')
+        chars = in[2] == '=' ? 2 : 3;
+    for (size_t i = 0; i < 4; i++) {
+        int value = i < chars ? base64_value(in[i]) : 0;
+
+        if (value < 0)
+            return 0;
+        bits = bits << 6 | (uint32_t)value;
+    }
+    if ((chars == 2 && (bits & 0xffff)) || (chars == 3 && (bits & 0xff)))
+        return 0;
+    out[0] = (uint8_t)(bits >> 16);
+    out[1] = (uint8_t)(bits >> 8);
+    out[2] = (uint8_t)bits;
+    return chars - 1;
+}
+
+bool base64_decode(void *out, size_t max, size_t *n, str text)
+{
+    uint8_t *to = out;
+    size_t done = 0;
+
+    if (text.n % 4)
+        return false;
+    for (size_t i = 0; i < text.n; i += 4) {
+        uint8_t group[3];
+        size_t got = decode_group(group, text.p + i, i + 4 == text.n);
+
+        if (got == 0 || got > max - done)
+            return false;
+        memcpy(to + done, group, got);
+        done += got;
+    }
+    *n = done;
+    return true;
+}
+
+bool base64_decode_exact(void *out, size_t n, str text)
+{
+    size_t got;
+
+    return text.n == (n + 2) / 3 * 4 && base64_decode(out, n, &got, text) && got == n;
+}
+
+bool u64_parse(uint64_t *out, str text)
+{
+    uint64_t value = 0;
+
+    if (text.n == 0 || text.n > 20 || (text.n > 1 && text.p[0] == '0'))
+        return false;
+    for (size_t i = 0; i < text.n; i++) {
+        unsigned digit = (unsigned)(text.p[i] - '0');
+
+        if (digit > 9 || value > (UINT64_MAX - digit) / 10)
+            return false;
+        value = value * 10 + digit;
+    }
+    *out = value;
+    return true;
+}

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/file.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+
+int path_join(char out[static FILE_PATH_MAX], const char *dir, const char *name,
+              struct err *err)
+{
+    int n = snprintf(out, FILE_PATH_MAX, "%s/%s", dir, name);
+
+    if (n < 0 || n >= FILE_PATH_MAX)
+        return err_set(err, ERR_LIMIT, "the path of '%s' is longer than %d bytes", name,
+                       FILE_PATH_MAX - 1);
+    return 0;
+}
+
+int file_open(const char *path, int flags, mode_t mode, struct err *err)
+{
+    int fd;
+
+    do
+        fd = open(path, flags | O_CLOEXEC, mode);
+    while (fd < 0 && errno == EINTR);
+    if (fd >= 0)
+        return fd;
+    err_errno(err, "cannot open '%s'", path);
+    if (errno == EEXIST)
+        err->code = ERR_EXISTS;
+    return -1;
+}
+
+void file_close(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+int file_write(int fd, str bytes, size_t *written, struct err *err)
+{
+    size_t done = 0;
+
+    while (done < bytes.n) {
+        ssize_t n = write(fd, bytes.p + done, bytes.n - done);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            break;
+        done += (size_t)n;
+    }
+    if (written)
+        *written = done;
+    return done == bytes.n ? 0 : err_errno(err, "write");
+}
+
+int file_datasync(int fd, struct err *err)
+{
+    int r;
+
+    do
+        r = fdatasync(fd);
+    while (r < 0 && errno == EINTR);
+    return r < 0 ? err_errno(err, "fdatasync") : 0;
+}
+
+static int sync_fd(int fd, const char *path, struct err *err)
+{
+    int r;
+
+    do
+        r = fsync(fd);
+    while (r < 0 && errno == EINTR);
+    return r < 0 ? err_errno(err, "cannot sync '%s'", path) : 0;
+}
+
+int file_sync_dir(const char *path, struct err *err)
+{
+    CLEANUP(file_close) int fd = file_open(path, O_RDONLY | O_DIRECTORY, 0, err);
+
+    return fd < 0 ? -1 : sync_fd(fd, path, err);
+}
+
+/* A full buffer may be exactly the file: only one byte more tells. */
+static int at_end(int fd, const char *name, size_t max, struct err *err)
+{
+    char more;
+    ssize_t n;
+
+    do
+        n = read(fd, &more, 1);
+    while (n < 0 && errno == EINTR);
+    if (n < 0)
+        return err_errno(err, "cannot read '%s'", name);
+    return n == 0 ? 0 : err_set(err, ERR_LIMIT, "'%s' is larger than %zu bytes", name, max);
+}
+
+int file_read_fd(int fd, const char *name, struct buf *out, struct err *err)
+{
+    size_t max = out->max ? out->max : BUF_MAX_DEFAULT;
+
+    while (out->n < max) {
+        size_t want = max - out->n < 65536 ? max - out->n : 65536;
+        char *to = buf_room(out, want);
+        ssize_t n;
+
+        if (!to)
+            return err_set(err, ERR_NOMEM, "no memory to read '%s'", name);
+        n = read(fd, to, want);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return err_errno(err, "cannot read '%s'", name);
+        if (n == 0)
+            return 0;
+        out->n += (size_t)n;
+    }
+    return at_end(fd, name, max, err);
+}
+
+int file_read(const char *path, struct buf *out, struct err *err)
+{
+    CLEANUP(file_close) int fd = file_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0, err);
+    struct stat st;
+
+    if (fd < 0)
+        return -1;
+    if (fstat(fd, &st) < 0)
+        return err_errno(err, "cannot look at '%s'", path);
+    if (S_ISDIR(st.st_mode))
+        return err_set(err, ERR_FORMAT, "'%s' is a directory, not a file", path);
+    if (!S_ISREG(st.st_mode))
+        return err_set(err, ERR_FORMAT, "'%s' is not a regular file", path);
+    return file_read_fd(fd, path, out, err);
+}
+
+static int parent_of(char out[static FILE_PATH_MAX], const char *path, struct err *err)
+{
+    const char *slash = strrchr(path, '/');
+    size_t n = slash ? (size_t)(slash - path) : 1;
+
+    if (n >= FILE_PATH_MAX)
+        return err_set(err, ERR_LIMIT, "path is too long");
+    if (slash == path)
+        n = 1;
+    memcpy(out, slash ? path : ".", n);
+    out[n] = '\0';
+    return 0;
+}
+
+/* A finished, synced temporary file beside `path`; its name goes to `temp`. */
+static int write_temp(char temp[static FILE_PATH_MAX], const char *path, str bytes,
+                      mode_t mode, struct err *err)
+{
+    int n = snprintf(temp, FILE_PATH_MAX, "%s.tmp-XXXXXX", path);
+    int fd;
+
+    if (n < 0 || n >= FILE_PATH_MAX)
+        return err_set(err, ERR_LIMIT, "path is too long");
+    fd = mkostemp(temp, O_CLOEXEC);
+    if (fd < 0)
+        return err_errno(err, "cannot create a file beside '%s'", path);
+    if (fchmod(fd, mode) < 0)
+        err_errno(err, "cannot set the mode of '%s'", temp);
+    else if (file_write(fd, bytes, NULL, err) < 0)
+        err_wrap(err, "cannot write '%s'", temp);
+    else if (sync_fd(fd, temp, err) == 0) {
+        close(fd);
+        return 0;
+    }
+    close(fd);
+    unlink(temp);
+    return -1;
+}
+
+static int sync_parent(const char *path, struct err *err)
+{
+    char parent[FILE_PATH_MAX];
+
+    return parent_of(parent, path, err) < 0 ? -1 : file_sync_dir(parent, err);
+}
+
+int file_replace(const char *path, str bytes, mode_t mode, struct err *err)
+{
+    char temp[FILE_PATH_MAX];
+
+    if (write_temp(temp, path, bytes, mode, err) < 0)
+        return -1;
+    if (rename(temp, path) < 0) {
+        err_errno(err, "cannot rename to '%s'", path);
+        unlink(temp);
+        return -1;
+    }
+    return sync_parent(path, err);
+}
+
+int file_create(const char *path, str bytes, mode_t mode, struct err *err)
+{
+    char temp[FILE_PATH_MAX];
+    int failed;
+
+    if (write_temp(temp, path, bytes, mode, err) < 0)
+        return -1;
+    failed = link(temp, path) < 0 ? errno : 0;
+    unlink(temp);
+    if (failed == EEXIST)
+        return err_set(err, ERR_EXISTS, "'%s' is already there", path);
+    errno = failed;
+    if (failed)
+        return err_errno(err, "cannot create '%s'", path);
+    return sync_parent(path, err);
+}
+
+int file_make_dirs(const char *path, mode_t mode, struct err *err)
+{
+    char part[FILE_PATH_MAX];
+    size_t n = strlen(path);
+    struct stat st;
+
+    if (n == 0 || n >= sizeof(part))
+        return err_set(err, ERR_LIMIT, "the path of a directory is empty or too long");
+    for (size_t i = 1; i <= n; i++) {
+        if (path[i] != '/' && path[i] != '\0')
+            continue;
+        memcpy(part, path, i);
+        part[i] = '\0';
+        if (mkdir(part, mode) < 0 && errno != EEXIST)
+            return err_errno(err, "cannot create the directory '%s'", part);
+    }
+    if (stat(path, &st) < 0)
+        return err_errno(err, "cannot look at '%s'", path);
+    if (!S_ISDIR(st.st_mode))
+        return err_set(err, ERR_FORMAT, "'%s' is not a directory", path);
+    return 0;
+}
+
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+    (void)st;
+    (void)type;
+    (void)at;
+    return remove(path);
+}
+
+int file_remove_tree(const char *path, struct err *err)
+{
+    if (nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS) < 0 && errno != ENOENT)
+        return err_errno(err, "cannot remove '%s'", path);
+    return 0;
+}
+
+int mapping_open(struct mapping *m, int fd, const char *name, struct err *err)
+{
+    struct stat st;
+    void *p;
+
+    if (fstat(fd, &st) < 0)
+        return err_errno(err, "cannot look at '%s'", name);
+    if (!S_ISREG(st.st_mode))
+        return err_set(err, ERR_FORMAT, "'%s' is not a regular file", name);
+    if (st.st_size == 0) {
+        *m = (struct mapping){ .bytes = STR("") };
+        return 0;
+    }
+    p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
+    if (p == MAP_FAILED)
+        return err_errno(err, "cannot map '%s'", name);
+    m->bytes = str_of(p, (size_t)st.st_size);
+    return 0;
+}
+
+void mapping_release(struct mapping *m)
+{
+    union {
+        const char *in;
+        void *out;
+    } p = { m->bytes.p }; /* munmap takes what mmap gave */
+
+    if (m->bytes.n)
+        munmap(p.out, m->bytes.n);
+    *m = (struct mapping){ .bytes = { NULL, 0 } };
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "evidence/crypto.h"
+
+#include <assert.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/codec.h"
+#include "base/err.h"
+
+/* Fetching an algorithm costs more than hashing a message: once per process. */
+static EVP_MD *sha256;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t context_key;
+
+static void must(bool ok)
+{
+    if (!ok)
+        abort(); /* no SHA-256: see the header */
+}
+
+static void free_context(void *ctx)
+{
+    EVP_MD_CTX_free(ctx);
+}
+
+static void set_up(void)
+{
+    sha256 = EVP_MD_fetch(NULL, "SHA256", NULL);
+    must(sha256 && pthread_key_create(&context_key, free_context) == 0);
+}
+
+static EVP_MD_CTX *new_context(void)
+{
+    EVP_MD_CTX *ctx;
+
+    pthread_once(&once, set_up);
+    ctx = EVP_MD_CTX_new();
+    must(ctx && EVP_DigestInit_ex2(ctx, sha256, NULL) == 1);
+    return ctx;
+}
+
+/* One reused context per thread: no allocation per hash. */
+static EVP_MD_CTX *thread_context(void)
+{
+    static _Thread_local EVP_MD_CTX *mine;
+
+    if (!mine) {
+        mine = new_context();
+        must(pthread_setspecific(context_key, mine) == 0);
+    }
+    return mine;
+}
+
+struct digest digest_of_parts(const str *parts, size_t count)
+{
+    EVP_MD_CTX *ctx = thread_context();
+    struct digest d;
+
+    must(EVP_DigestInit_ex2(ctx, NULL, NULL) == 1);
+    for (size_t i = 0; i < count; i++)
+        must(EVP_DigestUpdate(ctx, parts[i].p, parts[i].n) == 1);
+    must(EVP_DigestFinal_ex(ctx, d.bytes, NULL) == 1);
+    return d;
+}
+
+struct digest digest_of(str bytes)
+{
+    return digest_of_parts(&bytes, 1);
+}
+
+bool digest_equal(const struct digest *a, const struct digest *b)
+{
+    return CRYPTO_memcmp(a->bytes, b->bytes, DIGEST_SIZE) == 0;
+}
+
+bool digest_from_hex(struct digest *out, str hex)
+{
+    return hex_decode(out->bytes, DIGEST_SIZE, hex);
+}
+
+void digest_hex(char out[static 2 * DIGEST_SIZE], const struct digest *d)
+{
+    hex_encode(out, d->bytes, DIGEST_SIZE);
+}
+
+void digest_add_hex(struct buf *b, const struct digest *d)
+{
+    hex_add(b, d->bytes, DIGEST_SIZE);
+}
+
+void digest_add_tagged(struct buf *b, const struct digest *d)
+{
+    buf_add(b, STR("sha256:"));
+    digest_add_hex(b, d);
+}
+
+void hasher_init(struct hasher *h)
+{
+    h->ctx = new_context();
+}
+
+void hasher_add(struct hasher *h, str bytes)
+{
+    must(EVP_DigestUpdate(h->ctx, bytes.p, bytes.n) == 1);
+}
+
+struct digest hasher_finish(struct hasher *h)
+{
+    struct digest d;
+
+    must(EVP_DigestFinal_ex(h->ctx, d.bytes, NULL) == 1 &&
+         EVP_DigestInit_ex2(h->ctx, NULL, NULL) == 1);
+    return d;
+}
+
+void hasher_release(struct hasher *h)
+{
+    EVP_MD_CTX_free(h->ctx);
+    h->ctx = NULL;
+}
+
+static void write_to_hasher(void *ctx, str bytes)
+{
+    hasher_add(ctx, bytes);
+}
+
+struct sink hasher_sink(struct hasher *h)
+{
+    return (struct sink){ write_to_hasher, h };
+}
+
+/* RFC 2104 over the same SHA-256. */
+struct digest hmac_of(str key, str bytes)
+{
+    uint8_t inner[64] = { 0 }, outer[64];
+    struct digest folded;
+    str parts[2];
+
+    if (key.n > sizeof(inner)) {
+        folded = digest_of(key);
+        key = digest_str(&folded);
+    }
+    if (key.n)
+        memcpy(inner, key.p, key.n);
+    for (size_t i = 0; i < sizeof(inner); i++) {
+        outer[i] = inner[i] ^ 0x5c;
+        inner[i] ^= 0x36;
+    }
+    parts[0] = str_of(inner, sizeof(inner));
+    parts[1] = bytes;
+    folded = digest_of_parts(parts, 2);
+    parts[0] = str_of(outer, sizeof(outer));
+    parts[1] = digest_str(&folded);
+    folded = digest_of_parts(parts, 2);
+    OPENSSL_cleanse(inner, sizeof(inner));
+    OPENSSL_cleanse(outer, sizeof(outer));
+    return folded;
+}
+
+int secret_key_from_seed(struct secret_key *k, const uint8_t seed[static SEED_SIZE],
+                         struct err *err)
+{
+    struct secret_key made;
+    size_t n = PUBLIC_SIZE;
+    EVP_PKEY *key = EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, NULL, seed, SEED_SIZE);
+    bool good = key && EVP_PKEY_get_raw_public_key(key, made.public_key, &n) == 1;
+
+    EVP_PKEY_free(key);
+    if (!good || n != PUBLIC_SIZE)
+        return err_set(err, ERR_STATE, "OpenSSL cannot use an Ed25519 key");
+    memcpy(made.seed, seed, SEED_SIZE);
+    *k = made;
+    secret_key_release(&made);
+    return 0;
+}
+
+void secret_key_release(struct secret_key *k)
+{
+    OPENSSL_cleanse(k, sizeof(*k));
+}
+
+int sign(uint8_t out[static SIGNATURE_SIZE], const struct secret_key *k, str message,
+         struct err *err)
+{
+    EVP_PKEY *key =
+        EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, NULL, k->seed, SEED_SIZE);
+    EVP_MD_CTX *ctx = EVP_MD_CTX_new();
+    size_t n = SIGNATURE_SIZE;
+    bool good = key && ctx && EVP_DigestSignInit(ctx, NULL, NULL, NULL, key) == 1 &&
+                EVP_DigestSign(ctx, out, &n, (const uint8_t *)message.p, message.n) == 1;
+
+    EVP_MD_CTX_free(ctx);
+    EVP_PKEY_free(key);
+    return good ? 0 : err_set(err, ERR_STATE, "OpenSSL cannot sign");
+}
+
+bool signature_valid(const uint8_t signature[static SIGNATURE_SIZE],
+                     const uint8_t public_key[static PUBLIC_SIZE], str message)
+{
+    EVP_PKEY *key =
+        EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, NULL, public_key, PUBLIC_SIZE);
+    EVP_MD_CTX *ctx = EVP_MD_CTX_new();
+    bool good = key && ctx && EVP_DigestVerifyInit(ctx, NULL, NULL, NULL, key) == 1 &&
+                EVP_DigestVerify(ctx, signature, SIGNATURE_SIZE,
+                                 (const uint8_t *)message.p, message.n) == 1;
+
+    EVP_MD_CTX_free(ctx);
+    EVP_PKEY_free(key);
+    return good;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tap - our whole test framework: one binary per *_test.c, TAP on stdout. */
+#ifndef TESTS_TAP_H
+#define TESTS_TAP_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "base/attr.h"
+
+static int tap_count, tap_failures;
+
+#define ok(condition, ...) tap_ok((condition), __FILE__, __LINE__, __VA_ARGS__)
+
+__attribute__((format(printf, 4, 5))) static bool tap_ok(bool pass, const char *file,
+                                                         int line, const char *fmt, ...)
+{
+    va_list ap;
+
+    printf("%sok %d - ", pass ? "" : "not ", ++tap_count);
+    va_start(ap, fmt);
+    vprintf(fmt, ap);
+    va_end(ap);
+    puts("");
+    if (!pass)
+        printf("# at %s:%d\n", file, line);
+    tap_failures += !pass;
+    fflush(stdout);
+    return pass;
+}
+
+/* A row that cannot be shown here, and why. */
+__attribute__((unused)) static void tap_skip(const char *what, const char *why)
+{
+    printf("ok %d - %s # SKIP %s\n", ++tap_count, what, why);
+}
+
+static int tap_done(void)
+{
+    printf("1..%d\n", tap_count);
+    return tap_failures != 0;
+}
+
+#endif
