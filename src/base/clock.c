@@ -71,7 +71,8 @@ void clock_format(char out[static CLOCK_TEXT], int64_t ms)
 
 void clock_stamp(char out[static CLOCK_STAMP], int64_t ms)
 {
-    static const unsigned char from[] = { 0, 1, 2, 3, 5, 6, 8, 9, 10, 11, 12, 14, 15, 17, 18 };
+    static const unsigned char from[] = { 0,  1,  2,  3,  5,  6,  8, 9,
+                                          10, 11, 12, 14, 15, 17, 18 };
     char text[CLOCK_TEXT];
 
     clock_format(text, ms);
@@ -140,7 +141,9 @@ static bool take_offset(str *s, int64_t *ms)
 
 static bool is_date(struct date d)
 {
-    static const unsigned char days[] = { 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
+    static const unsigned char days[] = {
+        31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31
+    };
     bool leap = (d.year % 4 == 0 && d.year % 100 != 0) || d.year % 400 == 0;
 
     if (d.month < 1 || d.month > 12 || d.day < 1 || d.day > days[d.month - 1])

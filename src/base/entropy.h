@@ -18,7 +18,8 @@ struct entropy {
 
 extern const struct entropy entropy_system; /* getrandom(2) */
 
-MUST_CHECK int entropy_fill(const struct entropy *e, void *out, size_t n, struct err *err);
+MUST_CHECK int entropy_fill(const struct entropy *e, void *out, size_t n,
+                            struct err *err);
 
 #define ID_HEX 16 /* random digits of an id */
 #define ID_MAX 24 /* any of our ids with its NUL: "mcp_" + 16 hex */

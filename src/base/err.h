@@ -16,10 +16,10 @@
 
 enum err_code {
     ERR_NONE,
-    ERR_NOMEM,  /* malloc said no */
-    ERR_LIMIT,  /* one of our own limits said no */
-    ERR_FORMAT, /* input is not what it must be */
-    ERR_STATE,  /* right call, wrong moment */
+    ERR_NOMEM,   /* malloc said no */
+    ERR_LIMIT,   /* one of our own limits said no */
+    ERR_FORMAT,  /* input is not what it must be */
+    ERR_REFUSED, /* right call, wrong moment */
     ERR_NOTFOUND,
     ERR_EXISTS,
     ERR_DAMAGE, /* evidence on disk is not what was written: never repaired silently */

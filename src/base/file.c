@@ -102,7 +102,8 @@ static int at_end(int fd, const char *name, size_t max, struct err *err)
     while (n < 0 && errno == EINTR);
     if (n < 0)
         return err_errno(err, "cannot read '%s'", name);
-    return n == 0 ? 0 : err_set(err, ERR_LIMIT, "'%s' is larger than %zu bytes", name, max);
+    return n == 0 ? 0
+                  : err_set(err, ERR_LIMIT, "'%s' is larger than %zu bytes", name, max);
 }
 
 int file_read_fd(int fd, const char *name, struct buf *out, struct err *err)
@@ -130,7 +131,8 @@ int file_read_fd(int fd, const char *name, struct buf *out, struct err *err)
 
 int file_read(const char *path, struct buf *out, struct err *err)
 {
-    CLEANUP(file_close) int fd = file_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0, err);
+    CLEANUP(file_close)
+    int fd = file_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0, err);
     struct stat st;
 
     if (fd < 0)

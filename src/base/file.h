@@ -23,8 +23,8 @@ struct err;
 #define FILE_PATH_MAX 4096
 
 /* "dir/name" into `out`; fails with ERR_LIMIT when it does not fit. */
-MUST_CHECK int path_join(char out[static FILE_PATH_MAX], const char *dir, const char *name,
-                         struct err *err);
+MUST_CHECK int path_join(char out[static FILE_PATH_MAX], const char *dir,
+                         const char *name, struct err *err);
 
 /* open(2) with O_CLOEXEC, retried on EINTR. Returns a descriptor or -1. */
 MUST_CHECK int file_open(const char *path, int flags, mode_t mode, struct err *err);

@@ -17,9 +17,9 @@ typedef struct {
     size_t n;
 } str;
 
-#define STR(literal)  ((str){ "" literal, sizeof(literal) - 1 })
-#define STR_FMT       "%.*s"
-#define STR_ARG(s)    (int)(s).n, (s).p /* only for text that we made ourselves */
+#define STR(literal) ((str){ "" literal, sizeof(literal) - 1 })
+#define STR_FMT      "%.*s"
+#define STR_ARG(s)   (int)(s).n, (s).p /* only for text that we made ourselves */
 
 static inline str str_from(const char *c)
 {

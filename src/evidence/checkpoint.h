@@ -30,7 +30,8 @@ void checkpoint_add(struct buf *out, const struct checkpoint *c);
 
 /* Parse a signed note and its checkpoint, and verify it. On NOTE_SIGNED *c is the
  * checkpoint; otherwise *verdict says why not. Fails only on bad form. */
-MUST_CHECK int checkpoint_open(struct checkpoint *c, enum note_verdict *verdict, str bytes,
-                               const struct note_key *keys, size_t count, struct err *err);
+MUST_CHECK int checkpoint_open(struct checkpoint *c, enum note_verdict *verdict,
+                               str bytes, const struct note_key *keys, size_t count,
+                               struct err *err);
 
 #endif

@@ -170,7 +170,7 @@ int secret_key_from_seed(struct secret_key *k, const uint8_t seed[static SEED_SI
 
     EVP_PKEY_free(key);
     if (!good || n != PUBLIC_SIZE)
-        return err_set(err, ERR_STATE, "OpenSSL cannot use an Ed25519 key");
+        return err_set(err, ERR_REFUSED, "OpenSSL cannot use an Ed25519 key");
     memcpy(made.seed, seed, SEED_SIZE);
     *k = made;
     secret_key_release(&made);
@@ -194,7 +194,7 @@ int sign(uint8_t out[static SIGNATURE_SIZE], const struct secret_key *k, str mes
 
     EVP_MD_CTX_free(ctx);
     EVP_PKEY_free(key);
-    return good ? 0 : err_set(err, ERR_STATE, "OpenSSL cannot sign");
+    return good ? 0 : err_set(err, ERR_REFUSED, "OpenSSL cannot sign");
 }
 
 bool signature_valid(const uint8_t signature[static SIGNATURE_SIZE],

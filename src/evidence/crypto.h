@@ -3,8 +3,8 @@
  * crypto - SHA-256, HMAC-SHA-256 and Ed25519. The only file that includes OpenSSL.
  *
  * Hashing cannot fail from the caller's side: the library is set up on first use, and
- * if that is impossible the process stops (an evidence program without a hash function has
- * nothing to say). All functions may be called from any thread.
+ * if that is impossible the process stops (an evidence program without a hash function
+ * has nothing to say). All functions may be called from any thread.
  */
 #ifndef EVIDENCE_CRYPTO_H
 #define EVIDENCE_CRYPTO_H

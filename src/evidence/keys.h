@@ -7,9 +7,9 @@
  *     .active_signer   id and newline
  *
  * A signer id is 1 to 64 of A-Z a-z 0-9 . _ - and does not begin with '.'. The active
- * signer is the one that the marker names if its key is there, else `assay-local`, else the
- * first by name. A key file that others can read, that is a link, or that is not 32 bytes is
- * refused, never repaired.
+ * signer is the one that the marker names if its key is there, else `assay-local`, else
+ * the first by name. A key file that others can read, that is a link, or that is not 32
+ * bytes is refused, never repaired.
  */
 #ifndef EVIDENCE_KEYS_H
 #define EVIDENCE_KEYS_H
@@ -62,8 +62,8 @@ MUST_CHECK int keys_active_or_new(const struct keys *k, const struct entropy *e,
                                   struct signer *out, bool *created, struct err *err);
 
 /* ERR_EXISTS when the id is taken. */
-MUST_CHECK int keys_generate(const struct keys *k, const struct entropy *e, const char *id,
-                             struct signer *out, struct err *err);
+MUST_CHECK int keys_generate(const struct keys *k, const struct entropy *e,
+                             const char *id, struct signer *out, struct err *err);
 MUST_CHECK int keys_import(const struct keys *k, const char *id,
                            const uint8_t seed[static SEED_SIZE], struct err *err);
 MUST_CHECK int keys_set_active(const struct keys *k, const char *id, struct err *err);

@@ -33,7 +33,8 @@ struct note_key {
     uint8_t public_key[PUBLIC_SIZE];
 };
 
-/* Fails when the name is empty, too long, or has a space, a '+' or a control character. */
+/* Fails when the name is empty, too long, or has a space, a '+' or a control character.
+ */
 MUST_CHECK int note_key_make(struct note_key *k, str name,
                              const uint8_t public_key[static PUBLIC_SIZE],
                              struct err *err);
@@ -52,7 +53,8 @@ struct note {
 MUST_CHECK int note_parse(struct note *n, str bytes, struct err *err);
 
 enum note_verdict {
-    NOTE_SIGNED,   /* at least one of the keys signed it, and no signature of theirs is bad */
+    NOTE_SIGNED, /* at least one of the keys signed it, and no signature of theirs is bad
+                  */
     NOTE_UNSIGNED, /* none of the keys has signed it */
     NOTE_FORGED,   /* a line names one of the keys and its signature is wrong */
 };

@@ -24,7 +24,8 @@ struct err;
 #define TILE_LEVELS   8 /* 256^8 leaves: more than a log can hold */
 #define TILE_PATH_MAX 64
 
-/* "0/x001/x234/067" or "0/x001/x234/067.p/5" (width 256 is a full tile), NUL-terminated. */
+/* "0/x001/x234/067" or "0/x001/x234/067.p/5" (width 256 is a full tile), NUL-terminated.
+ */
 void tile_path(char out[static TILE_PATH_MAX], unsigned level, uint64_t index,
                unsigned width);
 
@@ -43,8 +44,8 @@ struct hashes tile_reader_hashes(struct tile_reader *r);
 /* Extends the tiles from one checkpointed size to the next: open at the old size (its
  * partial tiles are read; 0 needs none), add every leaf, close at the new size. */
 struct tile_writer {
-    const char *dir; /* borrowed */
-    uint64_t size;   /* leaves so far */
+    const char *dir;                   /* borrowed */
+    uint64_t size;                     /* leaves so far */
     struct digest (*edge)[TILE_WIDTH]; /* TILE_LEVELS unfinished tiles */
 };
 

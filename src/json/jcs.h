@@ -24,9 +24,9 @@ enum jcs_form {
     JCS_PACK,
 };
 
-/* Write the canonical form of a value. Fails with ERR_FORMAT and the reason when there is none
- * (duplicate member 'x', lone surrogate, a number beyond a double); then the sink may
- * have received a part. */
+/* Write the canonical form of a value. Fails with ERR_FORMAT and the reason when there is
+ * none (duplicate member 'x', lone surrogate, a number beyond a double); then the sink
+ * may have received a part. */
 MUST_CHECK int jcs_write(const struct json *j, uint32_t node, enum jcs_form form,
                          const struct sink *sink, struct err *err);
 

@@ -10,7 +10,8 @@
  *
  * A text may be valid JSON and still have no canonical form: duplicate member names
  * and lone surrogates are accepted and marked (JSON_DUPLICATE, JSON_LONE_SURROGATE, and
- * JSON_TAINTED on every container around them). Whoever hashes or decides looks at the mark.
+ * JSON_TAINTED on every container around them). Whoever hashes or decides looks at the
+ * mark.
  */
 #ifndef JSON_JSON_H
 #define JSON_JSON_H
@@ -26,7 +27,8 @@ struct err;
 
 #define JSON_MAX_BYTES ((size_t)4 << 30) /* offsets are 32 bits; exclusive */
 #define JSON_MAX_DEPTH 128
-#define JSON_MAX_NODES 4000000 /* 1,000,000 members: a name and a value each, and room */
+#define JSON_MAX_NODES 4000000 /* 1,000,000 members: a name and a value each, and room   \
+                                */
 
 enum json_kind {
     JSON_NULL,
