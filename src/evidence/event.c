@@ -1,0 +1,510 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "evidence/event.h"
+
+#include "base/clock.h"
+#include "base/codec.h"
+#include "base/err.h"
+#include "base/utf8.h"
+#include "json/jcs.h"
+
+static const char *const type_names[] = {
+#define X(name, text) [EVENT_##name] = text,
+    EVENT_TYPES(X)
+#undef X
+};
+
+const char *event_type_name(enum event_type type)
+{
+    return type_names[type];
+}
+
+enum value_kind {
+    VALUE_TEXT,
+    VALUE_COUNT, /* an integer of 0 or more */
+    VALUE_INT,
+    VALUE_BOOL,
+    VALUE_TEXTS,
+    VALUE_ACTOR, /* {"pid":…,"uid":…} */
+};
+
+enum presence {
+    MUST,
+    MAY,
+};
+
+/* What every message event carries. */
+#define MESSAGE(type)                                                                    \
+    { EVENT_##type, "dir", VALUE_TEXT, MUST },                                           \
+        { EVENT_##type, "kind", VALUE_TEXT, MUST },                                      \
+        { EVENT_##type, "bytes", VALUE_COUNT, MUST },                                    \
+        { EVENT_##type, "digest", VALUE_TEXT, MUST },                                    \
+        { EVENT_##type, "method", VALUE_TEXT, MAY },                                     \
+        { EVENT_##type, "id", VALUE_TEXT, MAY },                                         \
+        { EVENT_##type, "tool", VALUE_TEXT, MAY },                                       \
+        { EVENT_##type, "call", VALUE_TEXT, MAY },                                       \
+    {                                                                                    \
+        EVENT_##type, "batch", VALUE_COUNT, MAY                                          \
+    }
+
+/* What an operator did to a message. */
+#define INTERVENTION(type)                                                               \
+    { EVENT_##type, "actor", VALUE_ACTOR, MUST },                                        \
+        { EVENT_##type, "action", VALUE_TEXT, MUST },                                    \
+        { EVENT_##type, "digest_before", VALUE_TEXT, MAY },                              \
+        { EVENT_##type, "digest_after", VALUE_TEXT, MAY },                               \
+        { EVENT_##type, "call", VALUE_TEXT, MAY },                                       \
+    {                                                                                    \
+        EVENT_##type, "held_ms", VALUE_COUNT, MAY                                        \
+    }
+
+/* Every member that has a meaning, by type. Others pass unread. */
+static const struct {
+    enum event_type type;
+    const char *name;
+    enum value_kind kind;
+    enum presence presence;
+} members[] = {
+    { EVENT_CHAIN_START, "version", VALUE_TEXT, MUST },
+    { EVENT_CHAIN_START, "vkey", VALUE_TEXT, MUST },
+    { EVENT_CHAIN_START, "durability", VALUE_TEXT, MUST },
+    { EVENT_CHAIN_START, "on_failure", VALUE_TEXT, MUST },
+    { EVENT_CHAIN_START, "pepper_check", VALUE_TEXT, MAY },
+    { EVENT_CHAIN_START, "live", VALUE_TEXTS, MUST },
+    { EVENT_CHAIN_START, "dead", VALUE_TEXTS, MUST },
+    { EVENT_CHAIN_END, "for", VALUE_TEXT, MAY },
+    { EVENT_SESSION_START, "server_id", VALUE_TEXT, MUST },
+    { EVENT_SESSION_START, "transport", VALUE_TEXT, MUST },
+    { EVENT_SESSION_START, "client_transport", VALUE_TEXT, MUST },
+    { EVENT_SESSION_START, "profile", VALUE_TEXT, MUST },
+    { EVENT_SESSION_START, "policy_hash", VALUE_TEXT, MAY },
+    { EVENT_SESSION_END, "complete", VALUE_BOOL, MUST },
+    { EVENT_SESSION_END, "reason", VALUE_TEXT, MUST },
+    { EVENT_SESSION_END, "requests", VALUE_COUNT, MUST },
+    { EVENT_SESSION_END, "calls", VALUE_COUNT, MUST },
+    { EVENT_SESSION_END, "denied", VALUE_COUNT, MUST },
+    { EVENT_SESSION_END, "lost", VALUE_COUNT, MUST },
+    { EVENT_SESSION_END, "interventions", VALUE_COUNT, MUST },
+    { EVENT_SESSION_END, "undelivered", VALUE_COUNT, MUST },
+    { EVENT_SESSION_END, "events", VALUE_COUNT, MUST },
+    { EVENT_SESSION_END, "by", VALUE_TEXT, MAY },
+    MESSAGE(REQUEST_RECEIVED),
+    { EVENT_REQUEST_RECEIVED, "arguments_hash", VALUE_TEXT, MAY },
+    { EVENT_REQUEST_RECEIVED, "trace", VALUE_TEXT, MAY },
+    MESSAGE(REQUEST_FORWARDED),
+    MESSAGE(RESPONSE_RECEIVED),
+    { EVENT_RESPONSE_RECEIVED, "result_hash", VALUE_TEXT, MAY },
+    { EVENT_RESPONSE_RECEIVED, "is_error", VALUE_BOOL, MAY },
+    { EVENT_RESPONSE_RECEIVED, "result_type", VALUE_TEXT, MAY },
+    MESSAGE(RESPONSE_SENT),
+    MESSAGE(NOTIFICATION_RECEIVED),
+    MESSAGE(NOTIFICATION_FORWARDED),
+    MESSAGE(MESSAGE_RECEIVED),
+    MESSAGE(MESSAGE_FORWARDED),
+    { EVENT_POLICY_DECIDED, "call", VALUE_TEXT, MUST },
+    { EVENT_POLICY_DECIDED, "verdict", VALUE_TEXT, MUST },
+    { EVENT_POLICY_DECIDED, "policy_ref", VALUE_TEXT, MUST },
+    { EVENT_POLICY_DECIDED, "reason", VALUE_TEXT, MAY },
+    { EVENT_POLICY_DECIDED, "policy_hash", VALUE_TEXT, MUST },
+    MESSAGE(REQUEST_DENIED),
+    { EVENT_REQUEST_DENIED, "reason_codes", VALUE_TEXTS, MUST },
+    { EVENT_REQUEST_DENIED, "policy_ref", VALUE_TEXT, MAY },
+    INTERVENTION(MESSAGE_HELD),
+    INTERVENTION(MESSAGE_RELEASED),
+    INTERVENTION(MESSAGE_MODIFIED),
+    INTERVENTION(MESSAGE_DROPPED),
+    MESSAGE(MESSAGE_CUT),
+    { EVENT_MESSAGE_CUT, "reason", VALUE_TEXT, MUST },
+    MESSAGE(RESPONSE_LATE),
+    { EVENT_CALL_LOST, "call", VALUE_TEXT, MUST },
+    { EVENT_CALL_LOST, "reason", VALUE_TEXT, MUST },
+    { EVENT_RECEIPT, "receipt_id", VALUE_TEXT, MUST },
+    { EVENT_RECEIPT, "sha256", VALUE_TEXT, MUST },
+    { EVENT_RECEIPT, "call", VALUE_TEXT, MAY },
+    { EVENT_RECEIPT, "parent", VALUE_TEXT, MAY },
+    { EVENT_POLICY_LOADED, "policy_hash", VALUE_TEXT, MUST },
+    { EVENT_POLICY_LOADED, "ok", VALUE_BOOL, MUST },
+    { EVENT_TOOLS_WITHHELD, "names", VALUE_TEXTS, MUST },
+    { EVENT_TOOL_CHANGED, "names", VALUE_TEXTS, MUST },
+    { EVENT_TOOL_CHANGED, "from", VALUE_TEXT, MAY },
+    { EVENT_TOOL_CHANGED, "to", VALUE_TEXT, MAY },
+    { EVENT_GAP, "lost", VALUE_COUNT, MUST },
+    { EVENT_GAP, "reason", VALUE_TEXT, MUST },
+    { EVENT_GAP, "from_ts", VALUE_TEXT, MUST },
+    { EVENT_GAP, "to_ts", VALUE_TEXT, MUST },
+    { EVENT_REPAIR, "offset", VALUE_COUNT, MUST },
+    { EVENT_REPAIR, "bytes", VALUE_COUNT, MUST },
+    { EVENT_REPAIR, "sha256", VALUE_TEXT, MUST },
+    { EVENT_REPAIR, "reason", VALUE_TEXT, MUST },
+    { EVENT_KEY_ROTATE, "vkey", VALUE_TEXT, MUST },
+    { EVENT_PAYLOADS_FORGOTTEN, "of", VALUE_TEXT, MUST },
+    { EVENT_PAYLOADS_FORGOTTEN, "files", VALUE_COUNT, MUST },
+};
+
+void event_init(struct event *e, enum event_type type)
+{
+    e->type = type;
+    e->count = 0;
+    e->failed = false;
+    e->values.max = EVENT_LINE_MAX;
+    buf_reset(&e->values);
+}
+
+void event_release(struct event *e)
+{
+    buf_release(&e->values);
+}
+
+/* Note the value that was just appended to e->values from `at` on. */
+static void add_member(struct event *e, const char *name, size_t at)
+{
+    unsigned i = e->count;
+
+    if (e->count == EVENT_MEMBERS_MAX || e->values.failed) {
+        e->failed = true;
+        return;
+    }
+    for (; i > 0 && strcmp(e->member[i - 1].name, name) > 0; i--)
+        e->member[i] = e->member[i - 1];
+    e->member[i].name = name;
+    e->member[i].at = (uint16_t)at;
+    e->member[i].n = (uint16_t)(e->values.n - at);
+    e->count++;
+}
+
+void event_add_text(struct event *e, const char *name, str utf8)
+{
+    size_t at = e->values.n;
+
+    jcs_add_string(&e->values, utf8);
+    add_member(e, name, at);
+}
+
+void event_add_cstr(struct event *e, const char *name, const char *utf8)
+{
+    event_add_text(e, name, str_from(utf8));
+}
+
+void event_add_int(struct event *e, const char *name, int64_t value)
+{
+    size_t at = e->values.n;
+
+    buf_add_i64(&e->values, value);
+    add_member(e, name, at);
+}
+
+void event_add_bool(struct event *e, const char *name, bool value)
+{
+    size_t at = e->values.n;
+
+    buf_add(&e->values, value ? STR("true") : STR("false"));
+    add_member(e, name, at);
+}
+
+void event_add_digest(struct event *e, const char *name, const struct digest *d)
+{
+    size_t at = e->values.n;
+
+    buf_add_char(&e->values, '"');
+    digest_add_tagged(&e->values, d);
+    buf_add_char(&e->values, '"');
+    add_member(e, name, at);
+}
+
+void event_add_texts(struct event *e, const char *name, const str *utf8, size_t count)
+{
+    size_t at = e->values.n;
+
+    buf_add_char(&e->values, '[');
+    for (size_t i = 0; i < count; i++) {
+        if (i)
+            buf_add_char(&e->values, ',');
+        jcs_add_string(&e->values, utf8[i]);
+    }
+    buf_add_char(&e->values, ']');
+    add_member(e, name, at);
+}
+
+/* The longest prefix of at most `max` bytes that does not split a character. */
+static str cut_at_character(str s, size_t max)
+{
+    size_t n = max;
+
+    while (n > 0 && ((unsigned char)s.p[n] & 0xc0) == 0x80)
+        n--;
+    return str_first(s, n);
+}
+
+void event_add_foreign(struct event *e, const char *name, const char *sha256_name,
+                       str source)
+{
+    char shown[EVENT_FOREIGN_MAX + 4];
+    struct digest d;
+    str head;
+
+    if (source.n <= EVENT_FOREIGN_MAX && utf8_valid(source)) {
+        event_add_text(e, name, source);
+        return;
+    }
+    head = utf8_valid(source) ? cut_at_character(source, EVENT_FOREIGN_MAX) : STR("");
+    if (head.n)
+        memcpy(shown, head.p, head.n);
+    memcpy(shown + head.n, "\xe2\x80\xa6", 3);
+    d = digest_of(source);
+    event_add_text(e, name, str_of(shown, head.n + 3));
+    event_add_digest(e, sha256_name, &d);
+}
+
+static void add_name(struct buf *out, const char *name)
+{
+    if (out->n && out->p[out->n - 1] != '{')
+        buf_add_char(out, ',');
+    buf_add_char(out, '"');
+    buf_add(out, str_from(name));
+    buf_add(out, STR("\":"));
+}
+
+/* The members that every event has, in their canonical order. */
+static const char *const common[] = { "prev", "seq", "ts", "type", "v", "writer" };
+
+static void add_common(struct buf *out, unsigned which, const struct event *e,
+                       const struct event_place *place)
+{
+    char ts[CLOCK_TEXT];
+
+    add_name(out, common[which]);
+    switch (which) {
+    case 0:
+        buf_add_char(out, '"');
+        digest_add_hex(out, &place->prev);
+        buf_add_char(out, '"');
+        break;
+    case 1:
+        buf_add_u64(out, place->seq);
+        break;
+    case 2:
+        clock_format(ts, place->ts);
+        jcs_add_string(out, str_of(ts, sizeof(ts)));
+        break;
+    case 3:
+        jcs_add_string(out, str_from(type_names[e->type]));
+        break;
+    case 4:
+        buf_add_char(out, '1');
+        break;
+    default:
+        jcs_add_string(out, str_from(place->writer));
+    }
+}
+
+int event_compose(struct buf *out, const struct event *e, const struct event_place *place,
+                  struct err *err)
+{
+    size_t start = out->n;
+    unsigned next = 0;
+
+    if (e->failed)
+        return err_set(err, ERR_LIMIT, "event '%s' has too many members or bytes",
+                       type_names[e->type]);
+    buf_add_char(out, '{');
+    for (unsigned i = 0; i < e->count; i++) {
+        while (next < COUNT(common) && strcmp(common[next], e->member[i].name) < 0)
+            add_common(out, next++, e, place);
+        add_name(out, e->member[i].name);
+        buf_add(out, str_of(e->values.p + e->member[i].at, e->member[i].n));
+    }
+    while (next < COUNT(common))
+        add_common(out, next++, e, place);
+    buf_add_char(out, '}');
+    if (!out->failed && out->n - start > EVENT_LINE_MAX)
+        return err_set(err, ERR_LIMIT, "event '%s' is larger than %d bytes",
+                       type_names[e->type], EVENT_LINE_MAX);
+    return buf_check(out, "the batch of events", err);
+}
+
+/* --- reading --- */
+
+static uint32_t member(const struct event_view *v, const char *name)
+{
+    return json_member(v->json, JSON_ROOT, str_from(name));
+}
+
+str event_text(const struct event_view *v, const char *name)
+{
+    uint32_t node = member(v, name);
+    str raw;
+
+    if (!json_is(v->json, node, JSON_STRING))
+        return (str){ NULL, 0 };
+    raw = json_raw(v->json, node);
+    return str_of(raw.p + 1, raw.n - 2);
+}
+
+bool event_int(const struct event_view *v, const char *name, int64_t *value)
+{
+    uint32_t node = member(v, name);
+
+    return node != JSON_NONE && json_int(v->json, node, value);
+}
+
+bool event_bool(const struct event_view *v, const char *name, bool *value)
+{
+    uint32_t node = member(v, name);
+
+    if (!json_is(v->json, node, JSON_TRUE) && !json_is(v->json, node, JSON_FALSE))
+        return false;
+    *value = json_is(v->json, node, JSON_TRUE);
+    return true;
+}
+
+/* Compares what is written with a text; the sink of the canonical-form check. */
+struct comparison {
+    str rest;
+    bool equal;
+};
+
+static void compare(void *ctx, str bytes)
+{
+    struct comparison *c = ctx;
+
+    if (!str_starts(c->rest, bytes))
+        c->equal = false;
+    c->rest = str_skip(c->rest, bytes.n);
+}
+
+static int check_canonical(const struct json *json, str line, struct err *err)
+{
+    struct comparison c = { line, true };
+    struct sink sink = { compare, &c };
+
+    if (jcs_write(json, JSON_ROOT, JCS_RFC8785, &sink, err) < 0)
+        return -1;
+    if (!c.equal || c.rest.n)
+        return err_set(err, ERR_FORMAT, "is not in canonical form (RFC 8785)");
+    return 0;
+}
+
+static bool is_id(str s, str prefix)
+{
+    uint8_t bytes[ID_HEX / 2];
+
+    return str_starts(s, prefix) &&
+           hex_decode(bytes, sizeof(bytes), str_skip(s, prefix.n));
+}
+
+static bool find_type(enum event_type *type, str name)
+{
+    for (unsigned i = 0; i < EVENT_TYPE_COUNT; i++) {
+        if (str_is(name, type_names[i])) {
+            *type = (enum event_type)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static int parse_common(struct event_view *v, struct err *err)
+{
+    int64_t number;
+    str ts = event_text(v, "ts");
+
+    if (!event_int(v, "v", &number) || number != 1)
+        return err_set(err, ERR_FORMAT, "has no 'v' of 1");
+    if (!event_int(v, "seq", &number) || number < 0)
+        return err_set(err, ERR_FORMAT, "has no 'seq'");
+    v->seq = (uint64_t)number;
+    if (!digest_from_hex(&v->prev, event_text(v, "prev")))
+        return err_set(err, ERR_FORMAT, "has no 'prev' of 64 hex digits");
+    if (ts.n != CLOCK_TEXT || ts.p[CLOCK_TEXT - 1] != 'Z' || !clock_parse(&v->ts, ts))
+        return err_set(err, ERR_FORMAT, "has no 'ts' like 2026-03-15T11:30:00.000Z");
+    v->writer = event_text(v, "writer");
+    if (!is_id(v->writer, STR("w_")))
+        return err_set(err, ERR_FORMAT, "has no 'writer' like w_0123456789abcdef");
+    if (!find_type(&v->type, event_text(v, "type")))
+        return err_set(err, ERR_FORMAT, "has no 'type' that this version knows");
+    return 0;
+}
+
+static int parse_session(struct event_view *v, struct err *err)
+{
+    bool has_session = member(v, "session") != JSON_NONE;
+    int64_t n = 0;
+
+    if (has_session != (member(v, "n") != JSON_NONE))
+        return err_set(err, ERR_FORMAT, "has only one of 'session' and 'n'");
+    if (!has_session)
+        return 0;
+    v->session = event_text(v, "session");
+    if (!is_id(v->session, STR("mcp_")))
+        return err_set(err, ERR_FORMAT, "has no 'session' like mcp_0123456789abcdef");
+    if (!event_int(v, "n", &n) || n < 0)
+        return err_set(err, ERR_FORMAT, "has no 'n'");
+    v->n = (uint64_t)n;
+    return 0;
+}
+
+static bool is_texts(const struct json *j, uint32_t node)
+{
+    if (!json_is(j, node, JSON_ARRAY))
+        return false;
+    json_each (j, node, at) {
+        if (!json_is(j, at, JSON_STRING))
+            return false;
+    }
+    return true;
+}
+
+static bool is_kind(const struct json *j, uint32_t node, enum value_kind kind)
+{
+    int64_t number;
+
+    switch (kind) {
+    case VALUE_TEXT:
+        return json_is(j, node, JSON_STRING);
+    case VALUE_COUNT:
+        return json_int(j, node, &number) && number >= 0;
+    case VALUE_INT:
+        return json_int(j, node, &number);
+    case VALUE_BOOL:
+        return json_is(j, node, JSON_TRUE) || json_is(j, node, JSON_FALSE);
+    case VALUE_TEXTS:
+        return is_texts(j, node);
+    case VALUE_ACTOR:
+        return json_int(j, json_member(j, node, STR("pid")), &number) &&
+               json_int(j, json_member(j, node, STR("uid")), &number);
+    }
+    return false;
+}
+
+static int check_members(const struct event_view *v, struct err *err)
+{
+    for (size_t i = 0; i < COUNT(members); i++) {
+        uint32_t node;
+
+        if (members[i].type != v->type)
+            continue;
+        node = member(v, members[i].name);
+        if (node == JSON_NONE && members[i].presence == MAY)
+            continue;
+        if (node == JSON_NONE || !is_kind(v->json, node, members[i].kind))
+            return err_set(err, ERR_FORMAT, "'%s' without a good '%s'",
+                           type_names[v->type], members[i].name);
+    }
+    return 0;
+}
+
+int event_parse(struct event_view *v, struct json *json, str line, struct err *err)
+{
+    static const struct json_limits limits = { .max_bytes = EVENT_LINE_MAX,
+                                               .max_depth = 8 };
+    struct event_view made = { .json = json };
+
+    if (json_parse(json, line, &limits, err) < 0)
+        return -1;
+    if (!json_is(json, JSON_ROOT, JSON_OBJECT))
+        return err_set(err, ERR_FORMAT, "is not an object");
+    if (check_canonical(json, line, err) < 0 || parse_common(&made, err) < 0 ||
+        parse_session(&made, err) < 0 || check_members(&made, err) < 0)
+        return -1;
+    *v = made;
+    return 0;
+}

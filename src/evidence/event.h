@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * event - one line of the audit log: what happened, as canonical JSON.
+ *
+ * Composing: fill a struct event with the members of its type; the log adds `v`, `seq`,
+ * `prev`, `ts`, `type` and `writer` and writes the line (RFC 8785, at most EVENT_LINE_MAX
+ * bytes, integers only). Reading: event_parse() checks a line strictly, members and
+ * canonical form included, and gives a view that borrows from it.
+ *
+ * docs/log.md has the table of types and members; event.c has it as code.
+ */
+#ifndef EVIDENCE_EVENT_H
+#define EVIDENCE_EVENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/attr.h"
+#include "base/buf.h"
+#include "base/entropy.h"
+#include "base/str.h"
+#include "evidence/crypto.h"
+#include "json/json.h"
+
+struct err;
+
+#define EVENT_LINE_MAX    16384 /* without the newline */
+#define EVENT_FOREIGN_MAX 256   /* bytes of method, tool, id before they are cut */
+#define EVENT_MEMBERS_MAX 32
+
+#define EVENT_TYPES(X)                                                                   \
+    X(CHAIN_START, "chain_start")                                                        \
+    X(CHAIN_END, "chain_end")                                                            \
+    X(SESSION_START, "session_start")                                                    \
+    X(SESSION_END, "session_end")                                                        \
+    X(REQUEST_RECEIVED, "request_received")                                              \
+    X(REQUEST_FORWARDED, "request_forwarded")                                            \
+    X(RESPONSE_RECEIVED, "response_received")                                            \
+    X(RESPONSE_SENT, "response_sent")                                                    \
+    X(NOTIFICATION_RECEIVED, "notification_received")                                    \
+    X(NOTIFICATION_FORWARDED, "notification_forwarded")                                  \
+    X(MESSAGE_RECEIVED, "message_received")                                              \
+    X(MESSAGE_FORWARDED, "message_forwarded")                                            \
+    X(POLICY_DECIDED, "policy_decided")                                                  \
+    X(REQUEST_DENIED, "request_denied")                                                  \
+    X(MESSAGE_HELD, "message_held")                                                      \
+    X(MESSAGE_RELEASED, "message_released")                                              \
+    X(MESSAGE_MODIFIED, "message_modified")                                              \
+    X(MESSAGE_DROPPED, "message_dropped")                                                \
+    X(MESSAGE_CUT, "message_cut")                                                        \
+    X(RESPONSE_LATE, "response_late")                                                    \
+    X(CALL_LOST, "call_lost")                                                            \
+    X(RECEIPT, "receipt")                                                                \
+    X(POLICY_LOADED, "policy_loaded")                                                    \
+    X(TOOLS_WITHHELD, "tools_withheld")                                                  \
+    X(TOOL_CHANGED, "tool_changed")                                                      \
+    X(GAP, "gap")                                                                        \
+    X(REPAIR, "repair")                                                                  \
+    X(KEY_ROTATE, "key_rotate")                                                          \
+    X(HEARTBEAT, "heartbeat")                                                            \
+    X(PAYLOADS_FORGOTTEN, "payloads_forgotten")
+
+enum event_type {
+#define X(name, text) EVENT_##name,
+    EVENT_TYPES(X)
+#undef X
+    EVENT_TYPE_COUNT
+};
+
+const char *event_type_name(enum event_type type);
+
+/* An event being composed. Values are kept as canonical JSON; names are literals. */
+struct event {
+    enum event_type type;
+    unsigned count;
+    struct {
+        const char *name;        /* borrowed: a string literal */
+        uint16_t at, n;          /* its value in `values` */
+    } member[EVENT_MEMBERS_MAX]; /* sorted by name */
+    struct buf values;
+    bool failed; /* too many members, or values beyond EVENT_LINE_MAX */
+};
+
+void event_init(struct event *e, enum event_type type); /* may be called again: reuses */
+void event_release(struct event *e);
+
+void event_add_text(struct event *e, const char *name, str utf8);
+void event_add_cstr(struct event *e, const char *name, const char *utf8);
+void event_add_int(struct event *e, const char *name, int64_t value);
+void event_add_bool(struct event *e, const char *name, bool value);
+void event_add_digest(struct event *e, const char *name, const struct digest *d);
+void event_add_texts(struct event *e, const char *name, const str *utf8, size_t count);
+
+/* Foreign JSON source text (method, tool, id): kept whole up to EVENT_FOREIGN_MAX bytes;
+ * beyond, cut at a character, followed by '…', and `sha256_name` carries the hash of all.
+ * Text that is not valid UTF-8 is replaced by its hash alone. */
+void event_add_foreign(struct event *e, const char *name, const char *sha256_name,
+                       str source);
+
+/* Where an event stands. */
+struct event_place {
+    uint64_t seq;
+    struct digest prev;
+    int64_t ts;         /* ms */
+    const char *writer; /* w_<16 hex> */
+};
+
+/* Append the finished line, without newline, to `out`. */
+MUST_CHECK int event_compose(struct buf *out, const struct event *e,
+                             const struct event_place *place, struct err *err);
+
+/* A line taken apart. Everything borrows from the line and from `json`. */
+struct event_view {
+    const struct json *json;
+    uint64_t seq;
+    struct digest prev;
+    int64_t ts;
+    enum event_type type;
+    str writer;
+    str session; /* empty for events outside a session */
+    uint64_t n;  /* 0-based in the session; only with a session */
+};
+
+/* Check a line (without its newline) and index it into `json`, which is reused. */
+MUST_CHECK int event_parse(struct event_view *v, struct json *json, str line,
+                           struct err *err);
+
+/* A text member without its quotes (still escaped if it has backslashes); empty str with
+ * NULL pointer when absent. */
+str event_text(const struct event_view *v, const char *name);
+bool event_int(const struct event_view *v, const char *name, int64_t *value);
+bool event_bool(const struct event_view *v, const char *name, bool *value);
+
+#endif
