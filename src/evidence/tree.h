@@ -57,12 +57,14 @@ struct proof {
     struct digest hash[PROOF_MAX];
 };
 
-/* RFC 6962 §2.1.1 and §2.1.2; leaf end first. index < size; 0 < old <= size. */
+/* RFC 6962 §2.1.1 and §2.1.2; leaf end first. ERR_REFUSED unless index < size and
+ * 0 < old <= size. */
 MUST_CHECK int tree_prove_inclusion(const struct hashes *h, uint64_t index, uint64_t size,
                                     struct proof *out, struct err *err);
 MUST_CHECK int tree_prove_consistency(const struct hashes *h, uint64_t old, uint64_t size,
                                       struct proof *out, struct err *err);
 
+/* Answers for any input whatever. Every tree extends the empty one, with no hashes. */
 bool tree_inclusion_holds(const struct proof *p, uint64_t index, uint64_t size,
                           const struct digest *leaf, const struct digest *root);
 bool tree_consistency_holds(const struct proof *p, uint64_t old, uint64_t size,
@@ -79,7 +81,7 @@ struct leaf_set {
     size_t count;
 };
 
-/* Append the hashes, 32 bytes each, to `out`. */
+/* Append the hashes, 32 bytes each, to `out`; set->leaf is not looked at. */
 MUST_CHECK int tree_prove_set(const struct hashes *h, const struct leaf_set *set,
                               uint64_t size, struct buf *out, struct err *err);
 
