@@ -129,6 +129,24 @@ int file_read_fd(int fd, const char *name, struct buf *out, struct err *err)
     return at_end(fd, name, max, err);
 }
 
+int file_read_exact(int fd, const char *name, void *out, size_t n, struct err *err)
+{
+    size_t done = 0;
+
+    while (done < n) {
+        ssize_t got = read(fd, (char *)out + done, n - done);
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return err_errno(err, "cannot read '%s'", name);
+        if (got == 0)
+            return err_set(err, ERR_FORMAT, "'%s' is shorter than %zu bytes", name, n);
+        done += (size_t)got;
+    }
+    return 0;
+}
+
 int file_read(const char *path, struct buf *out, struct err *err)
 {
     CLEANUP(file_close)
@@ -160,9 +178,9 @@ static int parent_of(char out[static FILE_PATH_MAX], const char *path, struct er
     return 0;
 }
 
-/* A finished, synced temporary file beside `path`; its name goes to `temp`. */
+/* A finished temporary file beside `path`; its name goes to `temp`. */
 static int write_temp(char temp[static FILE_PATH_MAX], const char *path, str bytes,
-                      mode_t mode, struct err *err)
+                      mode_t mode, bool synced, struct err *err)
 {
     int n = snprintf(temp, FILE_PATH_MAX, "%s.tmp-XXXXXX", path);
     int fd;
@@ -176,7 +194,7 @@ static int write_temp(char temp[static FILE_PATH_MAX], const char *path, str byt
         err_errno(err, "cannot set the mode of '%s'", temp);
     else if (file_write(fd, bytes, NULL, err) < 0)
         err_wrap(err, "cannot write '%s'", temp);
-    else if (sync_fd(fd, temp, err) == 0) {
+    else if (!synced || sync_fd(fd, temp, err) == 0) {
         close(fd);
         return 0;
     }
@@ -192,18 +210,28 @@ static int sync_parent(const char *path, struct err *err)
     return parent_of(parent, path, err) < 0 ? -1 : file_sync_dir(parent, err);
 }
 
-int file_replace(const char *path, str bytes, mode_t mode, struct err *err)
+static int replace(const char *path, str bytes, mode_t mode, bool synced, struct err *err)
 {
     char temp[FILE_PATH_MAX];
 
-    if (write_temp(temp, path, bytes, mode, err) < 0)
+    if (write_temp(temp, path, bytes, mode, synced, err) < 0)
         return -1;
     if (rename(temp, path) < 0) {
         err_errno(err, "cannot rename to '%s'", path);
         unlink(temp);
         return -1;
     }
-    return sync_parent(path, err);
+    return synced ? sync_parent(path, err) : 0;
+}
+
+int file_replace(const char *path, str bytes, mode_t mode, struct err *err)
+{
+    return replace(path, bytes, mode, true, err);
+}
+
+int file_put(const char *path, str bytes, mode_t mode, struct err *err)
+{
+    return replace(path, bytes, mode, false, err);
 }
 
 int file_create(const char *path, str bytes, mode_t mode, struct err *err)
@@ -211,7 +239,7 @@ int file_create(const char *path, str bytes, mode_t mode, struct err *err)
     char temp[FILE_PATH_MAX];
     int failed;
 
-    if (write_temp(temp, path, bytes, mode, err) < 0)
+    if (write_temp(temp, path, bytes, mode, true, err) < 0)
         return -1;
     failed = link(temp, path) < 0 ? errno : 0;
     unlink(temp);

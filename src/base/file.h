@@ -45,6 +45,11 @@ MUST_CHECK int file_read(const char *path, struct buf *out, struct err *err);
 /* The same for an open descriptor, from its current offset ("-" for stdin). */
 MUST_CHECK int file_read_fd(int fd, const char *name, struct buf *out, struct err *err);
 
+/* Read exactly n bytes from the current offset into the caller's memory, with no copy
+ * anywhere else: for secrets. ERR_FORMAT when the file ends before. */
+MUST_CHECK int file_read_exact(int fd, const char *name, void *out, size_t n,
+                               struct err *err);
+
 /* Replace `path` by `bytes` or leave it as it was: temporary file beside it, write,
  * fsync, rename, fsync of the directory. */
 MUST_CHECK int file_replace(const char *path, str bytes, mode_t mode, struct err *err);
@@ -52,6 +57,10 @@ MUST_CHECK int file_replace(const char *path, str bytes, mode_t mode, struct err
 /* The same, but fails with ERR_EXISTS when `path` is already there (link(2)), so
  * that of many racers one wins. */
 MUST_CHECK int file_create(const char *path, str bytes, mode_t mode, struct err *err);
+
+/* The same without any sync, for what can be made again: after a power cut the file may
+ * be old, new or empty. */
+MUST_CHECK int file_put(const char *path, str bytes, mode_t mode, struct err *err);
 
 /* mkdir -p with this mode for what is created. */
 MUST_CHECK int file_make_dirs(const char *path, mode_t mode, struct err *err);

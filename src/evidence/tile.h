@@ -42,7 +42,9 @@ void tile_reader_release(struct tile_reader *r);
 struct hashes tile_reader_hashes(struct tile_reader *r);
 
 /* Extends the tiles from one checkpointed size to the next: open at the old size (its
- * partial tiles are read; 0 needs none), add every leaf, close at the new size. */
+ * partial tiles are read; 0 needs none), add every leaf, finish at the new size. Nothing
+ * is synced. A full tile that stands is left alone; one that a power cut has emptied or
+ * torn is written again. */
 struct tile_writer {
     const char *dir;                   /* borrowed */
     uint64_t size;                     /* leaves so far */
@@ -51,11 +53,12 @@ struct tile_writer {
 
 MUST_CHECK int tile_writer_open(struct tile_writer *w, const char *dir, uint64_t size,
                                 struct err *err);
+
+/* Writes the tiles that become full with this leaf and removes their .p directories. */
 MUST_CHECK int tile_writer_add(struct tile_writer *w, const struct digest *leaf,
                                struct err *err);
 
-/* Write the partial tiles of this size; remove the .p directories of tiles that became
- * full since the writer was opened. */
+/* Write the partial tiles of this size. */
 MUST_CHECK int tile_writer_finish(struct tile_writer *w, struct err *err);
 
 /* The root of what has been added, from the tiles' own hashes. */
