@@ -90,6 +90,10 @@ MUST_CHECK int log_begin(struct log *log, struct err *err);
 /* Where the next log_put() will stand. Between log_begin and log_commit. */
 uint64_t log_next(const struct log *log);
 
+/* The time that every event of this batch carries: read once, by log_begin(), so that a
+ * receipt can state the time of the event that will hold its hash. */
+int64_t log_time(const struct log *log);
+
 /* *seq (may be NULL) is where it stands. On failure the batch so far is kept. */
 MUST_CHECK int log_put(struct log *log, const struct event *e, uint64_t *seq,
                        struct err *err);
