@@ -17,6 +17,7 @@
 #include "evidence/checkpoint.h"
 #include "evidence/keys.h"
 #include "evidence/note.h"
+#include "evidence/tree.h"
 
 struct err;
 

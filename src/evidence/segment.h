@@ -50,7 +50,6 @@ struct segment_reader {
     struct buf window;         /* what has been read ahead */
     size_t at;                 /* next unread byte of the window */
     struct segment_place next; /* place of the line that segment_next() gives next */
-    bool skip_rest;
 };
 
 /* Open at an exact place, or at the line of event `seq` (the lines of its segment

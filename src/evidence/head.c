@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "evidence/head.h"
+
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/file.h"
+
+struct slot {
+    uint64_t sum; /* over what follows, as far as it is used */
+    uint64_t generation;
+    uint64_t segment;
+    uint64_t offset;
+    uint64_t size;
+    struct digest last;
+    struct digest range[RANGE_MAX];
+};
+
+struct head_file {
+    char magic[8];
+    _Atomic uint64_t synced;
+    _Atomic uint64_t committed_size;
+    _Atomic uint64_t committed_segment;
+    _Atomic uint64_t suspect; /* segment + 1; 0 for none */
+    _Atomic int64_t owner;
+    uint64_t published[4]; /* sum, segment, offset, seq */
+    struct slot slot[2];
+};
+
+_Static_assert(sizeof(struct head_file) <= HEAD_BYTES, "the head fits its file");
+
+static const char magic[8] = { 'a', 's', 's', 'a', 'y', 'h', 'd', '1' };
+
+/* Finds torn and garbled slots; not a defence against forgery. */
+static uint64_t sum_of(const void *bytes, size_t n, uint64_t seed)
+{
+    const unsigned char *p = bytes;
+    uint64_t sum = seed ^ 0x9e3779b97f4a7c15u, word;
+
+    for (; n >= 8; p += 8, n -= 8) {
+        memcpy(&word, p, 8);
+        sum = (sum ^ word) * 0xff51afd7ed558ccdu;
+        sum ^= sum >> 32;
+    }
+    return sum | 1; /* never zero: an empty slot is not valid */
+}
+
+static uint64_t slot_sum(const struct slot *s)
+{
+    size_t used = offsetof(struct slot, range) - offsetof(struct slot, generation);
+    uint64_t sum = sum_of(&s->generation, used, 1);
+
+    return sum_of(s->range, range_count(s->size) * sizeof(s->range[0]), sum);
+}
+
+static int set_size(int fd, const char *path, struct err *err)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) < 0)
+        return err_errno(err, "cannot look at '%s'", path);
+    if (!S_ISREG(st.st_mode))
+        return err_set(err, ERR_FORMAT, "'%s' is not a regular file", path);
+    if (st.st_size != HEAD_BYTES && ftruncate(fd, HEAD_BYTES) < 0)
+        return err_errno(err, "cannot set the size of '%s'", path);
+    return 0;
+}
+
+int head_open(struct head *h, const char *path, mode_t mode, struct err *err)
+{
+    struct head made = { .fd =
+                             file_open(path, O_RDWR | O_CREAT | O_NOFOLLOW, mode, err) };
+    void *p;
+
+    if (made.fd < 0)
+        return -1;
+    if (set_size(made.fd, path, err) < 0) {
+        file_close(&made.fd);
+        return -1;
+    }
+    p = mmap(NULL, HEAD_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, made.fd, 0);
+    if (p == MAP_FAILED) {
+        err_errno(err, "cannot map '%s'", path);
+        file_close(&made.fd);
+        return -1;
+    }
+    made.file = p;
+    *h = made;
+    return 0;
+}
+
+void head_close(struct head *h)
+{
+    if (!h->file)
+        return;
+    munmap(h->file, HEAD_BYTES);
+    file_close(&h->fd);
+    *h = (struct head){ .fd = -1 };
+}
+
+static bool slot_valid(const struct slot *s)
+{
+    return s->sum != 0 && s->sum == slot_sum(s);
+}
+
+static const struct slot *newest(const struct head_file *f)
+{
+    const struct slot *best = NULL;
+
+    for (int i = 0; i < 2; i++) {
+        if (slot_valid(&f->slot[i]) &&
+            (!best || f->slot[i].generation > best->generation))
+            best = &f->slot[i];
+    }
+    return best;
+}
+
+bool head_read(const struct head *h, struct head_state *out)
+{
+    const struct slot *s = newest(h->file);
+
+    if (!s || memcmp(h->file->magic, magic, sizeof(magic)) != 0)
+        return false;
+    out->segment = s->segment;
+    out->offset = s->offset;
+    out->last = s->last;
+    out->range.size = s->size;
+    memcpy(out->range.hash, s->range, range_count(s->size) * sizeof(s->range[0]));
+    return true;
+}
+
+void head_write(struct head *h, const struct head_state *state)
+{
+    struct head_file *f = h->file;
+    const struct slot *old = newest(f);
+    struct slot *s = old == &f->slot[0] ? &f->slot[1] : &f->slot[0];
+
+    s->sum = 0;
+    atomic_signal_fence(memory_order_seq_cst);
+    s->generation = old ? old->generation + 1 : 1;
+    s->segment = state->segment;
+    s->offset = state->offset;
+    s->size = state->range.size;
+    s->last = state->last;
+    memcpy(s->range, state->range.hash,
+           range_count(s->size) * sizeof(state->range.hash[0]));
+    atomic_signal_fence(memory_order_seq_cst);
+    s->sum = slot_sum(s);
+    memcpy(f->magic, magic, sizeof(magic));
+    atomic_store(&f->committed_segment, state->segment);
+    atomic_store(&f->committed_size, state->range.size);
+}
+
+uint64_t head_synced(const struct head *h)
+{
+    return atomic_load(&h->file->synced);
+}
+
+void head_set_synced(struct head *h, uint64_t size)
+{
+    uint64_t now = atomic_load(&h->file->synced);
+
+    while (now < size && !atomic_compare_exchange_weak(&h->file->synced, &now, size))
+        continue;
+}
+
+void head_committed(const struct head *h, uint64_t *size, uint64_t *segment)
+{
+    *size = atomic_load(&h->file->committed_size);
+    *segment = atomic_load(&h->file->committed_segment);
+}
+
+bool head_suspect(const struct head *h, uint64_t *segment)
+{
+    uint64_t s = atomic_load(&h->file->suspect);
+
+    *segment = s - 1;
+    return s != 0;
+}
+
+void head_set_suspect(struct head *h, uint64_t segment)
+{
+    atomic_store(&h->file->suspect, segment + 1);
+}
+
+void head_clear_suspect(struct head *h)
+{
+    atomic_store(&h->file->suspect, 0);
+}
+
+void head_set_owner(struct head *h, pid_t pid)
+{
+    atomic_store_explicit(&h->file->owner, pid, memory_order_relaxed);
+}
+
+pid_t head_owner(const struct head *h)
+{
+    return (pid_t)atomic_load_explicit(&h->file->owner, memory_order_relaxed);
+}
+
+bool head_published(const struct head *h, struct segment_place *place)
+{
+    const uint64_t *p = h->file->published;
+
+    if (p[0] != sum_of(p + 1, 3 * sizeof(*p), 2))
+        return false;
+    *place = (struct segment_place){ p[1], p[2], p[3] };
+    return true;
+}
+
+void head_set_published(struct head *h, const struct segment_place *place)
+{
+    uint64_t *p = h->file->published;
+
+    p[0] = 0;
+    p[1] = place->segment;
+    p[2] = place->offset;
+    p[3] = place->seq;
+    p[0] = sum_of(p + 1, 3 * sizeof(*p), 2);
+}
+
+void head_forget(struct head *h, uint64_t synced)
+{
+    memset(h->file->slot, 0, sizeof(h->file->slot));
+    memset(h->file->published, 0, sizeof(h->file->published));
+    atomic_store(&h->file->synced, synced);
+}
