@@ -11,6 +11,7 @@
 #include "cli/progress.h"
 
 static const struct command *const commands[] = {
+    &cmd_key,
     NULL,
 };
 

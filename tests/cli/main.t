@@ -1,0 +1,73 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# What every command shares: help, version, unknown words, answers that get lost.
+. tests/cli/tap.sh
+
+run --help
+exits 0 "--help"
+prints "usage: assay COMMAND" "the usage is there"
+commands=$(sed -n 's/^  \([a-z][a-z-]*\) .*/\1/p' "$work/out")
+check "commands are listed" [ -n "$commands" ]
+run help
+exits 0 "help is the same"
+run
+exits 0 "no argument is help"
+
+run --version
+exits 0 "--version"
+check "it is one line" grep -qx 'assay [0-9]*\.[0-9]*\.[0-9]*' "$work/out"
+
+run frobnicate
+exits 3 "an unknown command"
+says "'frobnicate'" "is named on one line"
+silent "and prints nothing"
+run --frobnicate
+exits 3 "an unknown flag"
+run "$(printf 'a\033[31mb\nc')"
+exits 3 "an unknown command with control characters"
+says 'a\x1b[31mb\nc' "is escaped on one line"
+
+# Every command and subcommand has its help, and refuses an unknown flag.
+visit() {
+    run "$@" --help
+    exits 0 "$* --help"
+    prints "usage: assay $*" "$* shows its usage"
+    subs=
+    if grep -q "COMMAND \[ARGUMENTS\]" "$work/out"; then
+        subs=$(sed -n 's/^  \([a-z][a-z-]*\) .*/\1/p' "$work/out")
+        run "$@"
+        exits 3 "$* without its command"
+        says "needs a command" "$* says so"
+    fi
+    run "$@" --no-such-flag
+    exits 3 "$* --no-such-flag"
+    says "--no-such-flag" "$* names the flag"
+    for sub in $subs; do
+        visit "$@" "$sub"
+    done
+}
+for command in $commands; do
+    visit "$command"
+done
+
+if [ -w /dev/full ]; then
+    status=0
+    "$ASSAY" --version >/dev/full 2>"$work/err" || status=$?
+    exits 3 "an answer that cannot be written: full disk"
+    says "cannot write the output" "is said"
+else
+    skip "full disk" "no /dev/full here"
+fi
+status=0
+"$ASSAY" --version >&- 2>"$work/err" || status=$?
+exits 3 "stdout closed"
+(
+    code=0
+    sleep 0.2
+    "$ASSAY" --version 2>"$work/err" || code=$?
+    echo "$code" >"$work/code"
+) | true
+status=$(cat "$work/code")
+exits 3 "a pipe that nobody reads"
+says "Broken pipe" "is said"
+finish
