@@ -129,6 +129,24 @@ bool base64_decode(void *out, size_t max, size_t *n, str text)
     return true;
 }
 
+bool base64_length(size_t *n, str text)
+{
+    size_t total = 0;
+
+    if (text.n % 4)
+        return false;
+    for (size_t i = 0; i < text.n; i += 4) {
+        uint8_t group[3];
+        size_t got = decode_group(group, text.p + i, i + 4 == text.n);
+
+        if (got == 0)
+            return false;
+        total += got;
+    }
+    *n = total;
+    return true;
+}
+
 bool base64_decode_exact(void *out, size_t n, str text)
 {
     size_t got;

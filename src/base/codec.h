@@ -27,6 +27,9 @@ void base64_add(struct buf *b, const void *bytes, size_t n);
 /* Decode at most `max` bytes; *n is set on success. */
 bool base64_decode(void *out, size_t max, size_t *n, str text);
 
+/* True when `text` is base64; *n is the number of bytes that it stands for. */
+bool base64_length(size_t *n, str text);
+
 /* True when `text` decodes to exactly n bytes. */
 bool base64_decode_exact(void *out, size_t n, str text);
 

@@ -18,13 +18,16 @@
 
 struct err;
 
+#define CHECKPOINT_SIZE_MAX INT64_MAX /* what other implementations can count to */
+
 struct checkpoint {
     char origin[NOTE_NAME_MAX + 1];
     uint64_t size;
     struct digest root;
 };
 
-/* Extension lines are accepted and ignored. An empty tree has the root of no bytes. */
+/* Extension lines are accepted and ignored. An empty tree has the root of no bytes. The
+ * origin is any line of up to NOTE_NAME_MAX bytes: compare it with the one you expect. */
 MUST_CHECK int checkpoint_parse(struct checkpoint *c, str text, struct err *err);
 void checkpoint_add(struct buf *out, const struct checkpoint *c);
 
