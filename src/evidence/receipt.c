@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "evidence/receipt.h"
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "json/jcs.h"
+
+/* --- from a call to a receipt --- */
+
+static str or_else(str a, str b)
+{
+    return a.p ? a : b;
+}
+
+static int64_t elapsed(int64_t from, int64_t to)
+{
+    return to > from ? to - from : 0;
+}
+
+static void take_policy(struct receipt *r, const struct call *c)
+{
+    r->policy_decided_at = c->decided  ? c->decided_at
+                           : c->denied ? c->denied_at
+                                       : RECEIPT_NO_TIME;
+    r->policy_verdict = c->decided  ? call_str(c, c->verdict)
+                        : c->denied ? STR("denied")
+                                    : STR("no_policy");
+    r->policy_ref = call_str(c, c->policy_ref);
+    r->policy_reason = call_str(c, c->policy_reason);
+    r->policy_hash = call_str(c, c->policy_hash);
+}
+
+static void take_answer(struct receipt *r, const struct call *c, str content)
+{
+    str type = call_str(c, c->result_type);
+    bool pending = str_is(type, "input_required") || str_is(type, "task");
+
+    r->outcome = c->is_error ? "error" : "forwarded";
+    r->outcome_reason =
+        c->cancelled ? STR("cancelled")
+        : pending    ? type
+                     : or_else(call_str(c, c->arguments_raw), call_str(c, c->result_raw));
+    r->response_observed_at = c->answered_at;
+    r->duration_ms = elapsed(c->requested_at, c->answered_at);
+    r->has_result_is_error = true;
+    r->result_is_error = c->is_error;
+    r->result_hash = call_str(c, c->result_hash);
+    r->result_content = content;
+    r->response_digest = call_str(c, c->response_digest);
+}
+
+static void take_loss(struct receipt *r, const struct call *c, int64_t ts)
+{
+    r->outcome = "timeout";
+    r->outcome_reason = call_str(c, c->lost_reason);
+    r->duration_ms = elapsed(c->requested_at, c->lost ? c->lost_at : ts);
+}
+
+void receipt_of_call(struct receipt *r, const struct call *c,
+                     const struct receipt_place *place)
+{
+    str trace = call_str(c, c->trace);
+
+    *r = (struct receipt){
+        .session = place->session,
+        .receipt_id = place->receipt_id,
+        .timestamp = place->ts,
+        .seq = place->seq,
+        .invocation_id = str_from(c->id),
+        .trace_id = trace.n ? trace : place->session->id,
+        .parent_receipt_id = place->parent,
+        .tool_name = call_str(c, c->tool),
+        .mcp_request_id = call_str(c, c->request_id),
+        .mcp_request_id_is_number = c->request_id_is_number,
+        .request_observed_at = c->requested_at,
+        .response_observed_at = RECEIPT_NO_TIME,
+        .arguments_hash = call_str(c, c->arguments_hash),
+        .arguments_content = place->arguments_content,
+        .duration_ms = -1,
+        .request_digest = call_str(c, c->request_digest),
+        .modified = c->modified,
+        .log_seq = { c->first, c->last },
+    };
+    take_policy(r, c);
+    if (c->answered)
+        take_answer(r, c, place->result_content);
+    else if (c->denied && !c->lost)
+        r->outcome = "denied";
+    else
+        take_loss(r, c, place->ts);
+}
+
+/* --- composing; members in canonical order --- */
+
+struct writer {
+    struct buf *out;
+    bool rest; /* something stands before */
+};
+
+static void add_name(struct writer *w, const char *name)
+{
+    buf_add(w->out, w->rest ? STR(",\"") : STR("{\""));
+    buf_add(w->out, str_from(name));
+    buf_add(w->out, STR("\":"));
+    w->rest = true;
+}
+
+static void add_json(struct writer *w, const char *name, str json)
+{
+    add_name(w, name);
+    buf_add(w->out, json.p ? json : STR("null"));
+}
+
+static void add_text(struct writer *w, const char *name, str text)
+{
+    add_name(w, name);
+    if (text.p)
+        jcs_add_string(w->out, text);
+    else
+        buf_add(w->out, STR("null"));
+}
+
+static void add_count(struct writer *w, const char *name, uint64_t value)
+{
+    add_name(w, name);
+    buf_add_u64(w->out, value);
+}
+
+static void add_bool(struct writer *w, const char *name, bool value)
+{
+    add_json(w, name, value ? STR("true") : STR("false"));
+}
+
+static void add_time(struct writer *w, const char *name, int64_t ms)
+{
+    char text[CLOCK_TEXT];
+
+    if (ms == RECEIPT_NO_TIME) {
+        add_json(w, name, (str){ NULL, 0 });
+        return;
+    }
+    clock_format(text, ms);
+    add_text(w, name, str_of(text, sizeof(text)));
+}
+
+static void add_call_facts(struct writer *w, const struct receipt *r)
+{
+    add_json(w, "arguments_content", r->arguments_content);
+    add_text(w, "arguments_hash", r->arguments_hash);
+    if (r->duration_ms < 0)
+        add_json(w, "duration_ms", (str){ NULL, 0 });
+    else
+        add_count(w, "duration_ms", (uint64_t)r->duration_ms);
+    add_text(w, "integration_source", STR(RECEIPT_SOURCE));
+    add_text(w, "invocation_id", r->invocation_id);
+    add_name(w, "log_seq");
+    buf_printf(w->out, "[%llu,%llu]", (unsigned long long)r->log_seq[0],
+               (unsigned long long)r->log_seq[1]);
+    if (r->mcp_request_id_is_number)
+        add_json(w, "mcp_request_id", r->mcp_request_id);
+    else
+        add_text(w, "mcp_request_id", r->mcp_request_id);
+    add_bool(w, "modified", r->modified);
+    add_text(w, "outcome", str_from(r->outcome));
+    add_text(w, "outcome_reason", r->outcome_reason);
+    add_text(w, "parent_receipt_id", r->parent_receipt_id);
+}
+
+static void add_policy_facts(struct writer *w, const struct receipt *r)
+{
+    add_time(w, "policy_decided_at", r->policy_decided_at);
+    add_text(w, "policy_hash", r->policy_hash);
+    add_text(w, "policy_reason", r->policy_reason);
+    add_text(w, "policy_ref", r->policy_ref);
+    add_text(w, "policy_verdict", r->policy_verdict);
+    add_text(w, "proxy_version", r->session->proxy_version);
+    if (r->rebuilt)
+        add_bool(w, "rebuilt", true);
+    add_text(w, "receipt_id", r->receipt_id);
+}
+
+static void add_wire_facts(struct writer *w, const struct receipt *r)
+{
+    add_text(w, "request_digest", r->request_digest);
+    add_time(w, "request_observed_at", r->request_observed_at);
+    add_text(w, "response_digest", r->response_digest);
+    add_time(w, "response_observed_at", r->response_observed_at);
+    add_json(w, "result_content", r->result_content);
+    add_text(w, "result_hash", r->result_hash);
+    if (r->has_result_is_error)
+        add_bool(w, "result_is_error", r->result_is_error);
+    else
+        add_json(w, "result_is_error", (str){ NULL, 0 });
+}
+
+static void add_session_facts(struct writer *w, const struct receipt *r)
+{
+    add_text(w, "schema_version", STR(RECEIPT_SCHEMA));
+    add_count(w, "seq", r->seq);
+    add_text(w, "server_id", r->session->server_id);
+    add_text(w, "server_transport", r->session->transport);
+    add_text(w, "session_id", r->session->id);
+    add_time(w, "timestamp", r->timestamp);
+    add_text(w, "tool_name", r->tool_name);
+    add_text(w, "trace_id", r->trace_id);
+    add_text(w, "type", STR("mcp_tool_call"));
+}
+
+/* What ends a line for the public verifier, in UTF-8, and how we write it. */
+static const struct {
+    const char *bytes;
+    size_t n;
+    const char *escape;
+} line_ends[] = {
+    { "\xc2\x85", 2, "\\u0085" },
+    { "\xe2\x80\xa8", 3, "\\u2028" },
+    { "\xe2\x80\xa9", 3, "\\u2029" },
+};
+
+/* The next byte that may begin one of them. */
+static size_t plain_length(str s)
+{
+    size_t i = 0;
+
+    while (i < s.n && s.p[i] != '\xc2' && s.p[i] != '\xe2')
+        i++;
+    return i;
+}
+
+static void add_escaped(struct buf *out, str s)
+{
+    while (s.n) {
+        size_t plain = plain_length(s), taken = 0;
+
+        buf_add(out, str_first(s, plain));
+        s = str_skip(s, plain);
+        for (size_t i = 0; i < COUNT(line_ends) && !taken; i++) {
+            if (str_starts(s, str_of(line_ends[i].bytes, line_ends[i].n))) {
+                buf_add(out, str_from(line_ends[i].escape));
+                taken = line_ends[i].n;
+            }
+        }
+        if (!taken && s.n) {
+            buf_add_char(out, s.p[0]);
+            taken = 1;
+        }
+        s = str_skip(s, taken);
+    }
+}
+
+static bool has_line_end(str s)
+{
+    for (size_t i = 0; i < COUNT(line_ends); i++) {
+        if (memmem(s.p, s.n, line_ends[i].bytes, line_ends[i].n))
+            return true;
+    }
+    return false;
+}
+
+static int finish_line(struct receipt_line *out, struct err *err)
+{
+    buf_add_char(&out->canonical, '}');
+    if (buf_check(&out->canonical, "the receipt", err) < 0)
+        return -1;
+    out->line = buf_str(&out->canonical);
+    out->hash = digest_of(out->line);
+    if (!has_line_end(out->line))
+        return 0;
+    add_escaped(&out->escaped, out->line);
+    out->line = buf_str(&out->escaped);
+    return buf_check(&out->escaped, "the receipt", err);
+}
+
+static struct writer begin_line(struct receipt_line *out)
+{
+    out->canonical.max = out->escaped.max = RECEIPT_MAX;
+    buf_reset(&out->canonical);
+    buf_reset(&out->escaped);
+    return (struct writer){ &out->canonical, false };
+}
+
+int receipt_compose(struct receipt_line *out, const struct receipt *r, struct err *err)
+{
+    struct writer w = begin_line(out);
+
+    add_call_facts(&w, r);
+    add_policy_facts(&w, r);
+    add_wire_facts(&w, r);
+    add_session_facts(&w, r);
+    return finish_line(out, err);
+}
+
+/* --- the session --- */
+
+void receipt_counts_add(struct receipt_counts *c, enum event_type type, bool has_call)
+{
+    c->events++;
+    c->requests += type == EVENT_REQUEST_RECEIVED;
+    c->calls += type == EVENT_REQUEST_RECEIVED && has_call;
+    c->denied += type == EVENT_REQUEST_DENIED;
+    c->lost += type == EVENT_CALL_LOST;
+    c->interventions += type == EVENT_MESSAGE_MODIFIED || type == EVENT_MESSAGE_DROPPED;
+    c->received += type == EVENT_RESPONSE_RECEIVED;
+    c->sent += type == EVENT_RESPONSE_SENT;
+    c->cut += type == EVENT_MESSAGE_CUT;
+    c->receipts += type == EVENT_RECEIPT;
+}
+
+static void add_part_facts(struct writer *w, const struct metadata *m)
+{
+    add_count(w, "calls", m->counts.calls);
+    add_count(w, "calls_open", m->calls_open);
+    add_text(w, "client_transport", m->session->client_transport);
+    add_count(w, "denied", m->counts.denied);
+    add_time(w, "ended_at", m->ended_at);
+    add_count(w, "events", m->counts.events);
+    add_bool(w, "final", m->final);
+    add_text(w, "integration_source", STR(RECEIPT_SOURCE));
+    add_count(w, "interventions", m->counts.interventions);
+    add_count(w, "log_from", m->log_from);
+    add_count(w, "log_to", m->log_to);
+    add_count(w, "lost", m->counts.lost);
+    add_count(w, "part", m->part);
+    add_text(w, "policy_hash", m->session->policy_hash);
+    add_text(w, "previous_pack_root_sha256", m->previous_pack_root_sha256);
+    add_text(w, "profile", m->session->profile);
+    add_text(w, "proxy_version", m->session->proxy_version);
+    add_text(w, "reason", m->reason);
+    add_text(w, "receipt_id", m->receipt_id);
+    add_count(w, "requests", m->counts.requests);
+}
+
+int metadata_compose(struct receipt_line *out, const struct metadata *m, struct err *err)
+{
+    struct writer w = begin_line(out);
+
+    add_part_facts(&w, m);
+    add_text(&w, "schema_version", STR(RECEIPT_SCHEMA));
+    add_count(&w, "seq", m->seq);
+    add_text(&w, "server_id", m->session->server_id);
+    add_text(&w, "server_transport", m->session->transport);
+    add_bool(&w, "session_complete", m->complete);
+    add_text(&w, "session_id", m->session->id);
+    add_time(&w, "started_at", m->session->started_at);
+    add_time(&w, "timestamp", m->timestamp);
+    add_text(&w, "trace_id", m->session->id);
+    add_text(&w, "type", STR("session_metadata"));
+    add_count(&w, "undelivered", receipt_undelivered(&m->counts));
+    return finish_line(out, err);
+}
+
+void receipt_line_release(struct receipt_line *l)
+{
+    buf_release(&l->canonical);
+    buf_release(&l->escaped);
+    *l = (struct receipt_line){ 0 };
+}
+
+int receipt_hash(struct digest *out, const struct json *j, struct err *err)
+{
+    static const char *const left_out[] = { "signature", "signatures", "cose_signature",
+                                            "receipt_hash", "anchor" };
+    CLEANUP(hasher_release) struct hasher h = { 0 };
+    struct sink sink;
+
+    hasher_init(&h);
+    sink = hasher_sink(&h);
+    if (jcs_write_without(j, JSON_ROOT, left_out, COUNT(left_out), JCS_PACK, &sink, err) <
+        0)
+        return -1;
+    *out = hasher_finish(&h);
+    return 0;
+}
