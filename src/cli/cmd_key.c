@@ -13,8 +13,7 @@
 #include "evidence/keys.h"
 #include "json/jcs.h"
 
-#define KEY_TEXT_MAX 64 /* 44 digits of base64 and a newline; anything longer is no key  \
-                         */
+#define KEY_TEXT_MAX 64 /* 44 digits of base64 and an end of line fit */
 
 static const struct command key_list, key_generate, key_info, key_export, key_import,
     key_rotate, key_set_active;

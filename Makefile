@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+# The front door. Meson does the work; each target first installs what it needs from
+# Debian (tools/install-deps) and says plainly what it could not install.
+#
+#   make            build/assay and libassay          make soak    the long tests
+#   make test       everything quick, two compilers   make fuzz    FUZZ_SECONDS per target
+#   make demo       a first look                      make bench   measurements
+#   make install    PREFIX=/usr/local DESTDIR=        make format  rewrite with clang-format
+#   make clean      remove every build directory
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+FUZZ_SECONDS ?= 60
+
+all: build/build.ninja
+	@ninja -C build
+
+build/build.ninja:
+	@tools/install-deps build
+	@meson setup build --prefix=$(PREFIX)
+
+test:
+	@tools/install-deps test
+	@tools/run-tests quick
+
+soak:
+	@tools/install-deps test
+	@tools/run-tests soak
+
+demo: all
+	@tools/demo build/assay
+
+bench:
+	@tools/install-deps bench
+	@tools/run-bench
+
+fuzz:
+	@tools/install-deps fuzz
+	@tools/run-fuzz $(FUZZ_SECONDS)
+
+install: all
+	@meson configure build --prefix=$(PREFIX)
+	@ninja -C build
+	@DESTDIR=$(DESTDIR) meson install -C build --no-rebuild
+
+format:
+	@tools/install-deps test
+	@find src include tests -name '*.[ch]' -exec clang-format -i {} +
+
+clean:
+	rm -rf build build-asan build-clang build-fuzz build-bench
+
+.PHONY: all test soak demo bench fuzz install format clean
