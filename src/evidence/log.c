@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "evidence/log.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "evidence/log_internal.h"
+
+const char *log_dir(const struct log *log)
+{
+    return log->dir;
+}
+
+const char *log_writer(const struct log *log)
+{
+    return log->writer;
+}
+
+const char *log_origin(const struct log *log)
+{
+    return log->origin.name;
+}
+
+const struct clock *log_clock(const struct log *log)
+{
+    return &log->clock;
+}
+
+const struct entropy *log_entropy(const struct log *log)
+{
+    return &log->entropy;
+}
+
+enum log_durability log_durability_of(const struct log *log)
+{
+    return log->durability;
+}
+
+void log_tell(const struct log *log, const char *fmt, ...)
+{
+    char sentence[512];
+    va_list ap;
+
+    if (!log->say)
+        return;
+    va_start(ap, fmt);
+    vsnprintf(sentence, sizeof(sentence), fmt, ap);
+    va_end(ap);
+    log->say(log->say_ctx, sentence);
+}
+
+/* --- the lock --- */
+
+static int64_t monotonic_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* Uncontended at once, then politely: the others hold it for microseconds. */
+static void wait_a_little(unsigned round)
+{
+    struct timespec t = { 0, round < 40 ? 50000 : 2000000 };
+
+    if (round < 20)
+        sched_yield();
+    else
+        nanosleep(&t, NULL);
+}
+
+static int flock_bounded(struct log *log, struct err *err)
+{
+    int64_t until = 0;
+
+    for (unsigned round = 0;; round++) {
+        if (flock(log->lock_fd, LOCK_EX | LOCK_NB) == 0)
+            return 0;
+        if (errno != EWOULDBLOCK && errno != EINTR)
+            return err_errno(err, "cannot lock the log");
+        if (round == 0)
+            until = monotonic_ms() + LOG_LOCK_WAIT;
+        else if (monotonic_ms() >= until)
+            return err_set(err, ERR_TIMEOUT,
+                           "process %d has held the lock of the log for %d ms; it may be "
+                           "stopped",
+                           (int)head_owner(&log->head), LOG_LOCK_WAIT);
+        wait_a_little(round);
+    }
+}
+
+int log_lock(struct log *log, struct err *err)
+{
+    struct timespec until;
+
+    if (pthread_mutex_trylock(&log->mutex) != 0) {
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_sec += LOG_LOCK_WAIT / 1000;
+        if (pthread_mutex_clocklock(&log->mutex, CLOCK_MONOTONIC, &until) != 0)
+            return err_set(err, ERR_TIMEOUT, "a thread has held the log for %d ms",
+                           LOG_LOCK_WAIT);
+    }
+    if (flock_bounded(log, err) < 0) {
+        pthread_mutex_unlock(&log->mutex);
+        return -1;
+    }
+    log->locked = true;
+    head_set_owner(&log->head, getpid());
+    return 0;
+}
+
+void log_unlock(struct log *log)
+{
+    assert(log->locked);
+    log->locked = false;
+    flock(log->lock_fd, LOCK_UN);
+    pthread_mutex_unlock(&log->mutex);
+}
+
+/* --- the end of the log --- */
+
+int log_open_segment(struct log *log, uint64_t first, bool create, struct err *err)
+{
+    char path[FILE_PATH_MAX];
+    int flags = O_RDWR | O_APPEND | O_NOFOLLOW | (create ? O_CREAT : 0);
+    int fd;
+
+    if (segment_path(path, log->log_dir, first, err) < 0)
+        return -1;
+    fd = file_open(path, flags, log->file_mode, err);
+    if (fd < 0)
+        return -1;
+    file_close(&log->segment_fd);
+    log->segment_fd = fd;
+    log->segment = first;
+    return 0;
+}
+
+/* Does the segment end where the head says, and is it still in its directory? */
+static bool segment_agrees(const struct log *log)
+{
+    struct stat st;
+
+    return fstat(log->segment_fd, &st) == 0 && st.st_nlink > 0 &&
+           (uint64_t)st.st_size == log->state.offset;
+}
+
+int log_load(struct log *log, struct err *err)
+{
+    uint64_t suspect;
+    struct err ignored;
+
+    if (head_suspect(&log->head, &suspect) && log_reseat(log, err) < 0)
+        return -1;
+    if (!head_read(&log->head, &log->state))
+        return log_recover(log, err);
+    if ((log->segment_fd < 0 || log->segment != log->state.segment) &&
+        log_open_segment(log, log->state.segment, false, &ignored) < 0)
+        return log_recover(log, err);
+    return segment_agrees(log) ? 0 : log_recover(log, err);
+}
+
+/* --- loss --- */
+
+void log_lost(struct log *log, uint64_t events, const char *reason)
+{
+    int64_t now = clock_now(&log->clock);
+
+    pthread_mutex_lock(&log->loss_mutex);
+    if (log->loss.events == 0)
+        log->loss.from = now;
+    log->loss.to = now;
+    log->loss.events += events;
+    log->lost_total += events;
+    snprintf(log->loss.reason, sizeof(log->loss.reason), "%s", reason);
+    pthread_mutex_unlock(&log->loss_mutex);
+}
+
+uint64_t log_lost_total(const struct log *log)
+{
+    return log->lost_total;
+}
+
+static int put_gap(struct log *log, struct err *err)
+{
+    CLEANUP(event_release) struct event e = { 0 };
+    char from[CLOCK_TEXT], to[CLOCK_TEXT];
+
+    pthread_mutex_lock(&log->loss_mutex);
+    log->gap = log->loss;
+    pthread_mutex_unlock(&log->loss_mutex);
+    if (log->gap.events == 0)
+        return 0;
+    clock_format(from, log->gap.from);
+    clock_format(to, log->gap.to);
+    event_init(&e, EVENT_GAP);
+    event_add_int(&e, "lost", (int64_t)log->gap.events);
+    event_add_cstr(&e, "reason", log->gap.reason);
+    event_add_text(&e, "from_ts", str_of(from, sizeof(from)));
+    event_add_text(&e, "to_ts", str_of(to, sizeof(to)));
+    return log_put(log, &e, NULL, err);
+}
+
+/* The gap event stands in the log: that loss is told. */
+static void settle_gap(struct log *log)
+{
+    if (log->gap.events == 0)
+        return;
+    pthread_mutex_lock(&log->loss_mutex);
+    log->loss.events -= log->gap.events;
+    pthread_mutex_unlock(&log->loss_mutex);
+    log_tell(log, "evidence of %" PRIu64 " events was lost (%s); a gap is recorded",
+             log->gap.events, log->gap.reason);
+    log->gap.events = 0;
+}
+
+int log_add_repair(struct log *log, const struct repair *r, struct err *err)
+{
+    if (log->repair_count == REPAIRS_MAX)
+        return err_set(err, ERR_LIMIT, "too many repairs at once");
+    log->repairs[log->repair_count++] = *r;
+    return 0;
+}
+
+static int put_repairs(struct log *log, struct err *err)
+{
+    CLEANUP(event_release) struct event e = { 0 };
+
+    for (unsigned i = 0; i < log->repair_count; i++) {
+        const struct repair *r = &log->repairs[i];
+
+        event_init(&e, EVENT_REPAIR);
+        event_add_int(&e, "offset", (int64_t)r->offset);
+        event_add_int(&e, "bytes", (int64_t)r->bytes);
+        event_add_digest(&e, "sha256", &r->sha256);
+        event_add_cstr(&e, "reason", r->reason);
+        if (log_put(log, &e, NULL, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* --- begin, put, commit --- */
+
+int log_begin(struct log *log, struct err *err)
+{
+    if (log_lock(log, err) < 0)
+        return -1;
+    buf_reset(&log->batch);
+    log->batch_events = 0;
+    log->time = clock_now(&log->clock);
+    if (log_load(log, err) < 0) {
+        log_unlock(log);
+        return -1;
+    }
+    log->next = log->state;
+    if (put_repairs(log, err) < 0 || put_gap(log, err) < 0) {
+        log_unlock(log);
+        return -1;
+    }
+    log->batch_events = 0; /* what follows is the caller's */
+    return 0;
+}
+
+uint64_t log_next(const struct log *log)
+{
+    assert(log->locked);
+    return log->next.range.size;
+}
+
+int64_t log_time(const struct log *log)
+{
+    assert(log->locked);
+    return log->time;
+}
+
+int log_put(struct log *log, const struct event *e, uint64_t *seq, struct err *err)
+{
+    struct event_place place = { log->next.range.size, log->next.last, log->time,
+                                 log->writer };
+    size_t start = log->batch.n;
+    struct digest leaf;
+
+    assert(log->locked);
+    if (event_compose(&log->batch, e, &place, err) < 0) {
+        log->batch.n = start;
+        log->batch.failed = false;
+        return -1;
+    }
+    leaf = tree_leaf(str_skip(buf_str(&log->batch), start));
+    buf_add_char(&log->batch, '\n');
+    if (buf_check(&log->batch, "the batch of events", err) < 0) {
+        log->batch.n = start;
+        log->batch.failed = false;
+        return -1;
+    }
+    range_append(&log->next.range, &leaf);
+    log->next.last = leaf;
+    log->batch_events++;
+    if (seq)
+        *seq = place.seq;
+    return 0;
+}
+
+/* The batch does not fit: it opens the next segment. No fsync here; log_sync() knows. */
+static int rotate(struct log *log, struct err *err)
+{
+    uint64_t first = log->state.range.size;
+
+    if (log->state.offset == 0 || log->state.offset + log->batch.n <= log->segment_max)
+        return 0;
+    if (log_open_segment(log, first, true, err) < 0)
+        return err_wrap(err, "cannot begin a new segment");
+    if (lseek(log->segment_fd, 0, SEEK_END) != 0)
+        return err_set(err, ERR_DAMAGE, "segment %020" PRIu64 ".jsonl is already there",
+                       first);
+    log->state.segment = first;
+    log->state.offset = 0;
+    return 0;
+}
+
+static int write_batch(struct log *log, struct err *err)
+{
+    size_t written;
+
+    if (rotate(log, err) < 0)
+        return -1;
+    if (file_write(log->segment_fd, buf_str(&log->batch), &written, err) < 0) {
+        /* A short write is undone by its writer. If even that fails, the next one who
+         * takes the lock finds a torn tail. */
+        if (written && ftruncate(log->segment_fd, (off_t)log->state.offset) < 0)
+            err_wrap(err, "and cannot undo a short write");
+        return -1;
+    }
+    log->next.segment = log->state.segment;
+    log->next.offset = log->state.offset + log->batch.n;
+    head_write(&log->head, &log->next);
+    return 0;
+}
+
+int log_commit(struct log *log, uint64_t *upto, struct err *err)
+{
+    int r = log->batch.n ? write_batch(log, err) : 0;
+    uint64_t size = log->next.range.size;
+
+    if (r == 0) {
+        log->repair_count = 0;
+        settle_gap(log);
+    }
+    log_unlock(log);
+    if (r < 0)
+        log_lost(log, log->batch_events, err->msg);
+    else if (upto)
+        *upto = size;
+    return r;
+}
+
+void log_abort(struct log *log)
+{
+    log->gap.events = 0;
+    log_unlock(log);
+}
+
+static int put_all(struct log *log, const struct event *const *events, size_t count,
+                   struct err *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (log_put(log, events[i], NULL, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int log_append(struct log *log, const struct event *const *events, size_t count,
+               uint64_t *upto, struct err *err)
+{
+    if (log_begin(log, err) < 0) {
+        log_lost(log, count, err->msg);
+        return -1;
+    }
+    if (put_all(log, events, count, err) < 0) {
+        log_abort(log);
+        log_lost(log, count, err->msg);
+        return -1;
+    }
+    return log_commit(log, upto, err);
+}
+
+int log_note_session(struct log *log, const char *session, uint64_t first_seq,
+                     const char *receipts_file, struct err *err)
+{
+    return live_begin_session(&log->live, session, first_seq, receipts_file, err);
+}
+
+int log_forget_session(struct log *log, const char *session, struct err *err)
+{
+    return live_end_session(&log->live, session, err);
+}

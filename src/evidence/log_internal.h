@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * log_internal - what log.c, recover.c, sync.c and publish.c share. Nobody else includes
+ * it.
+ *
+ * Locks, always taken in this order: publish_mutex, log/checkpoint.lock, sync_mutex,
+ * mutex, log/lock, loss_mutex.
+ */
+#ifndef EVIDENCE_LOG_INTERNAL_H
+#define EVIDENCE_LOG_INTERNAL_H
+
+#include <pthread.h>
+
+#include "evidence/head.h"
+#include "evidence/live.h"
+#include "evidence/log.h"
+#include "evidence/origin.h"
+
+#define REPAIRS_MAX 4
+
+/* A `repair` event that is still to be written. */
+struct repair {
+    uint64_t offset;
+    uint64_t bytes;
+    struct digest sha256;
+    const char *reason;
+};
+
+/* Evidence that could not be written and has no `gap` event yet. */
+struct loss {
+    uint64_t events;
+    int64_t from, to; /* ms */
+    char reason[128];
+};
+
+struct log {
+    char dir[FILE_PATH_MAX];     /* the audit directory */
+    char log_dir[FILE_PATH_MAX]; /* its log/ */
+    char writer[ID_MAX];
+    struct keys keys;
+    struct clock clock;
+    struct entropy entropy;
+    enum log_durability durability;
+    enum log_on_failure on_failure;
+    const char *pepper_check;
+    uint64_t segment_max;
+    gid_t group;
+    mode_t dir_mode, file_mode;
+    void (*say)(void *ctx, const char *sentence);
+    void *say_ctx;
+
+    struct origin origin; /* name fixed; keys as last read by publish.c */
+    struct live live;
+    int lock_fd;
+    int checkpoint_fd;
+    struct head head;
+
+    pthread_mutex_t mutex;   /* log_begin() to log_commit() */
+    bool locked;             /* we hold log/lock */
+    int segment_fd;          /* open for appending */
+    uint64_t segment;        /* its first seq */
+    struct head_state state; /* the end of the log at log_begin() */
+    struct head_state next;  /* with the batch */
+    struct buf batch;
+    int64_t time; /* of the batch, ms */
+    uint64_t batch_events;
+    struct repair repairs[REPAIRS_MAX];
+    unsigned repair_count;
+    struct loss gap; /* the loss that the batch's `gap` event tells */
+
+    pthread_mutex_t loss_mutex;
+    struct loss loss;
+    uint64_t lost_total; /* under loss_mutex */
+
+    pthread_mutex_t sync_mutex;
+    pthread_cond_t sync_done;
+    bool syncing;
+    int sync_fd; /* of our own, opened early: an error is told once per descriptor */
+    uint64_t sync_segment;
+
+    pthread_mutex_t publish_mutex;
+};
+
+/* log.c */
+MUST_CHECK int log_lock(struct log *log, struct err *err);
+void log_unlock(struct log *log);
+MUST_CHECK int log_load(struct log *log, struct err *err); /* state, under the lock */
+MUST_CHECK int log_open_segment(struct log *log, uint64_t first, bool create,
+                                struct err *err);
+void log_tell(const struct log *log, const char *fmt, ...) PRINTF_LIKE(2, 3);
+MUST_CHECK int log_add_repair(struct log *log, const struct repair *r, struct err *err);
+
+/* recover.c: find the true end of the log, under the lock; never restarts at 0. */
+MUST_CHECK int log_recover(struct log *log, struct err *err);
+
+/* Is log/lock still the file that we hold open? ERR_DAMAGE when not. */
+MUST_CHECK int log_check_place(const struct log *log, struct err *err);
+
+/* sync.c: write anew what a failed fdatasync may have lost, under the lock. */
+MUST_CHECK int log_reseat(struct log *log, struct err *err);
+
+#endif

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Publishing: sync, extend the tiles, sign a checkpoint. Off the path of messages, by
+ * whichever process gets log/checkpoint.lock.
+ *
+ * The lines are read back from the segments and hashed again: what is signed is what
+ * stands there. If that gives another root than the writers' own, nothing is signed.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "evidence/log_internal.h"
+#include "evidence/tile.h"
+
+#define PUBLISH_WAIT 10000 /* ms that log_checkpoint(wait) waits for another process */
+
+/* What one publication works with. */
+struct publication {
+    struct log *log;
+    char tile_dir[FILE_PATH_MAX];
+    struct head_state end;        /* the log as it was when we began */
+    struct checkpoint newest;     /* what was published before */
+    struct checkpoint remembered; /* what we know to have signed */
+    struct segment_place place;   /* of the first event that newest does not cover */
+    const struct note_key *also;  /* an older key that signs too, after a rotation */
+    const struct secret_key *also_secret;
+};
+
+/* --- tiles --- */
+
+/* Hash lines from the reader's place on, up to event `until`, into the tiles. */
+static int add_lines(struct tile_writer *w, struct segment_reader *r, uint64_t until,
+                     struct err *err)
+{
+    enum segment_step step;
+    struct digest leaf;
+    str line;
+
+    while (w->size < until) {
+        if (segment_next(r, &step, &line, err) < 0)
+            return -1;
+        if (step != SEGMENT_LINE)
+            return err_set(err, ERR_DAMAGE, "the log ends before event %" PRIu64,
+                           w->size);
+        leaf = tree_leaf(line);
+        if (tile_writer_add(w, &leaf, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Tiles from the very beginning: they are missing or not what was signed. */
+static int start_anew(struct publication *p, struct tile_writer *w,
+                      struct segment_reader *r, struct err *err)
+{
+    struct digest root;
+
+    log_tell(p->log, "the tiles of the log are missing or damaged; writing them anew");
+    segment_close(r);
+    tile_writer_release(w);
+    if (file_remove_tree(p->tile_dir, err) < 0 ||
+        file_make_dirs(p->tile_dir, p->log->dir_mode, err) < 0 ||
+        tile_writer_open(w, p->tile_dir, 0, err) < 0 ||
+        segment_open_seq(r, p->log->log_dir, 0, err) < 0 ||
+        add_lines(w, r, p->newest.size, err) < 0)
+        return -1;
+    root = tile_writer_root(w);
+    if (digest_equal(&root, &p->newest.root))
+        return 0;
+    return err_set(err, ERR_DAMAGE,
+                   "the first %" PRIu64 " events are not those that were signed; no "
+                   "checkpoint is made",
+                   p->newest.size);
+}
+
+/* Where the event after the newest checkpoint stands: as noted, or counted out. */
+static int open_lines(struct publication *p, struct segment_reader *r, struct err *err)
+{
+    struct segment_place noted;
+
+    if (p->newest.size == 0)
+        return segment_open_seq(r, p->log->log_dir, 0, err);
+    if (head_published(&p->log->head, &noted) && noted.seq == p->newest.size &&
+        segment_open_at(r, p->log->log_dir, noted, err) == 0)
+        return 0;
+    return segment_open_seq(r, p->log->log_dir, p->newest.size, err);
+}
+
+static bool tiles_agree(struct publication *p, struct tile_writer *w)
+{
+    struct err ignored;
+    struct digest root;
+
+    if (tile_writer_open(w, p->tile_dir, p->newest.size, &ignored) < 0)
+        return false;
+    root = tile_writer_root(w);
+    return digest_equal(&root, &p->newest.root);
+}
+
+static int extend(struct publication *p, struct tile_writer *w, struct segment_reader *r,
+                  struct err *err)
+{
+    struct digest root, expected = range_root(&p->end.range);
+
+    if (!tiles_agree(p, w)) {
+        if (start_anew(p, w, r, err) < 0)
+            return -1;
+    } else if (open_lines(p, r, err) < 0) {
+        return -1;
+    }
+    if (add_lines(w, r, p->end.range.size, err) < 0)
+        return -1;
+    root = tile_writer_root(w);
+    if (!digest_equal(&root, &expected))
+        return err_set(err, ERR_DAMAGE,
+                       "events after %" PRIu64
+                       " are not those that were written: the log "
+                       "was changed; no checkpoint is made",
+                       p->newest.size);
+    p->place = r->next;
+    return tile_writer_finish(w, err);
+}
+
+static int extend_tiles(struct publication *p, struct err *err)
+{
+    struct tile_writer w = { 0 };
+    struct segment_reader r = { 0 };
+    int result = extend(p, &w, &r, err);
+
+    tile_writer_release(&w);
+    segment_close(&r);
+    return result;
+}
+
+/* --- signing --- */
+
+/* Never sign what does not extend all that we signed before. */
+static int check_extends(struct publication *p, struct err *err)
+{
+    struct tile_reader tiles;
+    struct hashes hashes;
+    struct digest root;
+    int r;
+
+    if (p->remembered.size == 0)
+        return 0;
+    if (p->remembered.size <= p->end.range.size) {
+        tile_reader_init(&tiles, p->tile_dir, p->end.range.size);
+        hashes = tile_reader_hashes(&tiles);
+        r = tree_root(&hashes, p->remembered.size, &root, err);
+        tile_reader_release(&tiles);
+        if (r < 0)
+            return -1;
+        if (digest_equal(&root, &p->remembered.root))
+            return 0;
+    }
+    return err_set(
+        err, ERR_DAMAGE,
+        "%" PRIu64 " events of this log were signed before, and it does not extend "
+        "them: it was rolled back, restored or copied; no checkpoint is made. To "
+        "begin a new log, move '%s' away",
+        p->remembered.size, p->log->log_dir);
+}
+
+static int compose(struct publication *p, struct buf *note, struct err *err)
+{
+    CLEANUP(signer_release) struct signer signer = { 0 };
+    CLEANUP(buf_release) struct buf text = { 0 };
+    struct checkpoint c = { .size = p->end.range.size,
+                            .root = range_root(&p->end.range) };
+
+    memcpy(c.origin, p->log->origin.name, sizeof(c.origin));
+    checkpoint_add(&text, &c);
+    buf_add(note, buf_str(&text));
+    buf_add_char(note, '\n');
+    if (origin_signer(&p->log->origin, &p->log->keys, &signer, err) < 0 ||
+        note_sign(note, buf_str(&text), &p->log->origin.keys[0], &signer.secret, err) < 0)
+        return -1;
+    if (p->also && note_sign(note, buf_str(&text), p->also, p->also_secret, err) < 0)
+        return -1;
+    return buf_check(note, "the checkpoint", err);
+}
+
+/* A crash may have left half a note at the end. */
+static int cut_half_note(int fd, struct err *err)
+{
+    char tail[NOTE_MAX];
+    struct stat st;
+    ssize_t n;
+    const char *end;
+
+    if (fstat(fd, &st) < 0)
+        return err_errno(err, "cannot look at the checkpoints");
+    n = pread(fd, tail, sizeof(tail),
+              st.st_size > (off_t)sizeof(tail) ? st.st_size - (off_t)sizeof(tail) : 0);
+    if (n < 0)
+        return err_errno(err, "cannot read the checkpoints");
+    if (n == 0 || (n > 1 && tail[n - 1] == '\n' && tail[n - 2] == '\n'))
+        return 0;
+    for (end = tail + n; end > tail + 1 && !(end[-1] == '\n' && end[-2] == '\n'); end--)
+        continue;
+    if (end <= tail + 1)
+        end = tail; /* not one whole note: begin again */
+    if (ftruncate(fd, st.st_size - (tail + n - end)) < 0)
+        return err_errno(err, "cannot cut the checkpoints");
+    return 0;
+}
+
+/* The list of all checkpoints: each followed by a blank line. */
+static int append_to_list(const struct log *log, str note, struct err *err)
+{
+    CLEANUP(buf_release) struct buf entry = { .max = NOTE_MAX + 1 };
+    CLEANUP(file_close) int fd = -1;
+    char path[FILE_PATH_MAX];
+
+    if (path_join(path, log->log_dir, "checkpoints", err) < 0)
+        return -1;
+    fd = file_open(path, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW, log->file_mode, err);
+    if (fd < 0 || cut_half_note(fd, err) < 0)
+        return -1;
+    buf_add(&entry, note);
+    buf_add_char(&entry, '\n');
+    if (file_write(fd, buf_str(&entry), NULL, err) < 0)
+        return err_wrap(err, "cannot add to '%s'", path);
+    return 0;
+}
+
+/* Remember first: what others may see, we must not contradict later. */
+static int release(struct publication *p, struct err *err)
+{
+    CLEANUP(buf_release) struct buf note = { .max = NOTE_MAX };
+    char path[FILE_PATH_MAX];
+
+    if (compose(p, &note, err) < 0 ||
+        path_join(path, p->log->log_dir, "checkpoint", err) < 0 ||
+        origin_remember(&p->log->origin, &p->log->keys, buf_str(&note), err) < 0 ||
+        append_to_list(p->log, buf_str(&note), err) < 0)
+        return -1;
+    return file_replace(path, buf_str(&note), p->log->file_mode, err);
+}
+
+/* --- the whole --- */
+
+static int snapshot(struct publication *p, struct err *err)
+{
+    struct log *log = p->log;
+    int r;
+
+    if (log_lock(log, err) < 0)
+        return -1;
+    r = log_load(log, err);
+    p->end = log->state;
+    log_unlock(log);
+    return r;
+}
+
+static int prepare(struct publication *p, struct err *err)
+{
+    struct log *log = p->log;
+
+    if (path_join(p->tile_dir, log->log_dir, "tile", err) < 0 ||
+        log_check_place(log, err) < 0 ||
+        origin_read(&log->origin, log->log_dir, err) < 0 || snapshot(p, err) < 0 ||
+        origin_checkpoint(&log->origin, log->log_dir, &p->newest, NULL, err) < 0)
+        return -1;
+    return origin_remembered(&log->origin, &log->keys, &p->remembered, err);
+}
+
+static int publish(struct publication *p, struct err *err)
+{
+    if (prepare(p, err) < 0)
+        return -1;
+    if (p->end.range.size == p->newest.size && !p->also)
+        return 0;
+    if (log_sync(p->log, p->end.range.size, err) < 0 || extend_tiles(p, err) < 0 ||
+        check_extends(p, err) < 0 || release(p, err) < 0)
+        return -1;
+    head_set_published(&p->log->head, &p->place);
+    return 0;
+}
+
+/* checkpoint.lock, tried and never waited for without bound. */
+static int take_lock(struct log *log, bool wait, bool *taken, struct err *err)
+{
+    struct timespec pause = { 0, 5000000 };
+
+    *taken = true;
+    for (int waited = 0; flock(log->checkpoint_fd, LOCK_EX | LOCK_NB) < 0; waited += 5) {
+        if (errno != EWOULDBLOCK && errno != EINTR)
+            return err_errno(err, "cannot lock the checkpoint");
+        *taken = false;
+        if (!wait)
+            return 0;
+        if (waited > PUBLISH_WAIT)
+            return err_set(err, ERR_TIMEOUT,
+                           "another process has been signing a checkpoint for %d ms",
+                           PUBLISH_WAIT);
+        nanosleep(&pause, NULL);
+        *taken = true;
+    }
+    return 0;
+}
+
+static int publish_locked(struct publication *p, bool wait, struct err *err)
+{
+    struct log *log = p->log;
+    bool taken;
+    int r;
+
+    pthread_mutex_lock(&log->publish_mutex);
+    r = take_lock(log, wait, &taken, err);
+    if (r == 0 && taken) {
+        r = publish(p, err);
+        flock(log->checkpoint_fd, LOCK_UN);
+    }
+    pthread_mutex_unlock(&log->publish_mutex);
+    return r;
+}
+
+int log_checkpoint(struct log *log, bool wait, struct err *err)
+{
+    struct publication p = { .log = log };
+
+    return publish_locked(&p, wait, err);
+}
+
+int log_signer(struct log *log, struct signer *out, struct err *err)
+{
+    struct origin now;
+
+    if (origin_read(&now, log->log_dir, err) < 0)
+        return -1;
+    return origin_signer(&now, &log->keys, out, err);
+}
+
+static int append_rotation(struct log *log, const struct note_key *key, struct err *err)
+{
+    CLEANUP(event_release) struct event e = { 0 };
+    CLEANUP(buf_release) struct buf vkey = { 0 };
+    const struct event *events[] = { &e };
+
+    note_key_add(&vkey, key);
+    event_init(&e, EVENT_KEY_ROTATE);
+    event_add_text(&e, "vkey", buf_str(&vkey));
+    return log_append(log, events, 1, NULL, err);
+}
+
+int log_rotate_key(struct log *log, const struct signer *next, struct err *err)
+{
+    CLEANUP(signer_release) struct signer old = { 0 };
+    struct publication p = { .log = log };
+    struct origin now;
+    struct note_key key, old_key;
+
+    if (log_checkpoint(log, true, err) < 0 || origin_read(&now, log->log_dir, err) < 0 ||
+        origin_signer(&now, &log->keys, &old, err) < 0 ||
+        note_key_make(&key, str_from(now.name), next->secret.public_key, err) < 0)
+        return -1;
+    if (note_key_equal(&key, &now.keys[0]))
+        return err_set(err, ERR_REFUSED, "this log is already signed by '%s'", next->id);
+    old_key = now.keys[0];
+    if (append_rotation(log, &key, err) < 0 ||
+        origin_add_key(&now, log->log_dir, &key, log->file_mode, err) < 0)
+        return -1;
+    p.also = &old_key;
+    p.also_secret = &old.secret;
+    return publish_locked(&p, true, err);
+}
