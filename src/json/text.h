@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * text - the contents of a JSON string: scanned, decoded and compared where they lie.
+ *
+ * For json.c and jcs.c. Nothing here copies a string: comparing and hashing decode one
+ * byte at a time when there are escapes, and go over the source bytes when there are
+ * none.
+ */
+#ifndef JSON_TEXT_H
+#define JSON_TEXT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+#include "base/str.h"
+#include "json/json.h"
+
+/* What stands between the quotes; `escaped`: with at least one backslash. */
+struct text {
+    str raw;
+    bool escaped;
+};
+
+static inline struct text text_of(const struct json *j, uint32_t node)
+{
+    const struct json_node *n = &j->nodes[node];
+
+    return (struct text){ str_of(j->text.p + n->start + 1, n->end - n->start - 2),
+                          (n->flags & JSON_ESCAPED) != 0 };
+}
+
+/* text_scan() from here on, for contents beyond ASCII and for the last bytes. */
+const char *text_scan_slow(const char *at, const char *end);
+
+#if defined(__SSE2__)
+
+/* One bit for each byte that ends a plain run: '"', '\' and the control characters. */
+static inline unsigned text_stops(__m128i v)
+{
+    __m128i quote = _mm_cmpeq_epi8(v, _mm_set1_epi8('"'));
+    __m128i slash = _mm_cmpeq_epi8(v, _mm_set1_epi8('\\'));
+    __m128i control = _mm_cmpeq_epi8(_mm_min_epu8(v, _mm_set1_epi8(0x1f)), v);
+
+    return (unsigned)_mm_movemask_epi8(_mm_or_si128(_mm_or_si128(quote, slash), control));
+}
+
+static inline __m128i text_load(const char *at)
+{
+    return _mm_loadu_si128((const __m128i *)(const void *)at);
+}
+
+/* The first byte in [at, end) that is not plain string contents: a quote, a backslash, a
+ * control character or the start of bad UTF-8; `end` when there is none. */
+static inline const char *text_scan(const char *at, const char *end)
+{
+    while (end - at >= 16) {
+        __m128i v = text_load(at);
+        unsigned stops = text_stops(v);
+        unsigned high = (unsigned)_mm_movemask_epi8(v);
+
+        if ((stops | high) == 0) {
+            at += 16;
+            continue;
+        }
+        if (stops && (high & (stops ^ (stops - 1))) == 0)
+            return at + __builtin_ctz(stops);
+        break;
+    }
+    return at == end ? end : text_scan_slow(at, end);
+}
+
+#else
+
+static inline const char *text_scan(const char *at, const char *end)
+{
+    return text_scan_slow(at, end);
+}
+
+#endif
+
+/* Decode the escape at the start of s; returns its length, 0 when it is none. A pair of
+ * surrogates is one escape of 12 bytes; a lone one gives its own value. */
+size_t text_escape(str s, uint32_t *code_point);
+
+static inline bool text_is_surrogate(uint32_t code_point)
+{
+    return (code_point & 0xfffff800u) == 0xd800u;
+}
+
+/* As sorted in a canonical object: decoded, by UTF-16 code units. <0, 0, >0. */
+int text_compare(struct text a, struct text b);
+
+/* Equal exactly when the decoded contents are equal. */
+bool text_equal(struct text a, struct text b);
+
+/* The order of the first eight decoded bytes: key(a) < key(b) implies a < b. */
+uint64_t text_key(struct text t);
+
+/* Of the decoded contents. Anyone can make collisions: fall back to text_compare(). */
+uint32_t text_hash(struct text t);
+
+#endif
