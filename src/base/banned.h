@@ -8,6 +8,10 @@
 #include <string.h>
 #include <time.h>
 
+/* With _FORTIFY_SOURCE and clang these two are macros, which cannot be poisoned. */
+#undef sprintf
+#undef vsprintf
+
 #pragma GCC poison strcpy strcat sprintf vsprintf strtok strncpy strncat gets atoi atol
 #pragma GCC poison gmtime localtime ctime asctime
 
