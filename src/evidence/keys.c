@@ -436,6 +436,13 @@ static int add_id(const struct keys *k, struct listing *l, const char *name,
     return 0;
 }
 
+/* NULL with errno 0 at the end, with another errno when it failed. */
+static struct dirent *next_entry(DIR *dir)
+{
+    errno = 0;
+    return readdir(dir);
+}
+
 /* Sorted ids of the files with this ending; a directory that is not there is empty. */
 static int list_files(const struct keys *k, const char *ending, struct listing *out,
                       struct err *err)
@@ -449,7 +456,7 @@ static int list_files(const struct keys *k, const char *ending, struct listing *
     out->ids = calloc(KEYS_MAX, sizeof(*out->ids));
     if (!out->ids)
         r = err_set(err, ERR_NOMEM, "no memory to list keys");
-    while (r == 0 && (errno = 0, entry = readdir(dir)))
+    while (r == 0 && (entry = next_entry(dir)))
         r = add_id(k, out, entry->d_name, ending, err);
     if (r == 0 && errno)
         r = err_errno(err, "cannot list '%s'", k->dir);
