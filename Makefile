@@ -13,7 +13,7 @@ DESTDIR ?=
 FUZZ_SECONDS ?= 60
 
 all: build/build.ninja
-	@ninja -C build
+	@ninja -C build product
 
 build/build.ninja:
 	@tools/install-deps build
@@ -40,7 +40,7 @@ fuzz:
 
 install: all
 	@meson configure build --prefix=$(PREFIX)
-	@ninja -C build
+	@ninja -C build product
 	@DESTDIR=$(DESTDIR) meson install -C build --no-rebuild
 
 format:
