@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * receipt_pack - receipt_pack.jsonl, one receipt a line, read by the rules of the
+ * stricter of the public verifiers.
+ *
+ * One line at a time out of a mapping: memory is needed for one receipt, the set of
+ * ids, and nothing else. A line is an object of JSON that every reader understands the
+ * same way: no duplicate members, no lone surrogates, only ASCII member names, no
+ * integer beyond 2^53, no character that some readers take for the end of the line.
+ */
+#ifndef EVIDENCE_RECEIPT_PACK_H
+#define EVIDENCE_RECEIPT_PACK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/attr.h"
+#include "base/str.h"
+#include "evidence/crypto.h"
+#include "evidence/finding.h"
+
+struct err;
+
+#define RECEIPT_PACK_NAME "receipt_pack.jsonl"
+#define RECEIPT_LINE_MAX  ((size_t)64 << 20)
+
+/* What the lines say together. */
+struct receipt_facts {
+    uint64_t count;     /* objects found */
+    uint64_t bad_lines; /* lines that are no JSON object */
+    uint64_t faults;    /* receipts' own errors: what `receipt_integrity` is about */
+    bool head_known;    /* the last receipt has a canonical form, or there is none */
+    struct digest head; /* its SHA-256; SHA-256("empty") of none */
+    bool has_session;   /* a session_metadata receipt is there; of the last one: */
+    bool session_complete;
+};
+
+/* Take the next line that is not blank off *rest; false at the end. A '\r' before the
+ * '\n' is not part of it, a last line without '\n' is a line. */
+bool receipt_line(str *rest, str *line);
+
+/* Check all lines; what is wrong goes to `findings` (STAGE_RECEIPTS and STAGE_TYPES).
+ * Fails only for want of memory or at IDSET_MAX. */
+MUST_CHECK int receipt_pack_check(str text, struct findings *findings,
+                                  struct receipt_facts *facts, struct err *err);
+
+/* Is this a type that a pack may hold? */
+bool receipt_type_allowed(str type);
+
+/* A time as the public verifier takes it: a date, or date and time, with or without
+ * offset. Stricter than it in this: only the form with dashes and colons. */
+bool receipt_time_valid(str text);
+
+#endif
