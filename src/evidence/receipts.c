@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "evidence/receipts.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "evidence/call.h"
+#include "evidence/receipt.h"
+#include "json/json.h"
+
+#define PREFIX   "session_"
+#define SUFFIX   ".jsonl"
+#define HEX      8
+#define NAME_LEN (sizeof(PREFIX) - 1 + CLOCK_STAMP + 1 + HEX + sizeof(SUFFIX) - 1)
+
+static bool is_name_char(char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == 'T' || c == 'Z' ||
+           c == '_';
+}
+
+bool receipts_name_valid(str name)
+{
+    if (name.n != NAME_LEN || !str_starts(name, STR(PREFIX)) ||
+        !str_ends(name, STR(SUFFIX)))
+        return false;
+    for (size_t i = 0; i < name.n - (sizeof(SUFFIX) - 1); i++) {
+        if (!is_name_char(name.p[i]))
+            return false;
+    }
+    return true;
+}
+
+int receipts_init(struct receipts *r, const char *audit_dir, const char *name,
+                  struct err *err)
+{
+    *r = (struct receipts){ .fd = -1 };
+    if (!receipts_name_valid(str_from(name)))
+        return err_set(err, ERR_FORMAT, "'%s' is no name of a receipts file", name);
+    snprintf(r->name, sizeof(r->name), "%s", name);
+    return path_join(r->dir, audit_dir, RECEIPTS_DIR, err);
+}
+
+/* A half-written line of a dead writer is closed, so that it stays one void line. */
+static int find_end(struct receipts *r, struct err *err)
+{
+    off_t end = lseek(r->fd, 0, SEEK_END);
+    char last = '\n';
+
+    if (end < 0 || (end > 0 && pread(r->fd, &last, 1, end - 1) != 1))
+        return err_errno(err, "cannot read the end of '%s'", r->name);
+    r->size = (uint64_t)end;
+    return last == '\n' ? 0 : receipts_append(r, STR(""), err);
+}
+
+int receipts_open(struct receipts *r, bool sync, struct err *err)
+{
+    char path[FILE_PATH_MAX];
+
+    if (r->fd >= 0)
+        return 0;
+    if (file_make_dirs(r->dir, 0700, err) < 0 ||
+        path_join(path, r->dir, r->name, err) < 0)
+        return -1;
+    r->fd = file_open(path, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW, 0600, err);
+    if (r->fd < 0)
+        return -1;
+    if (find_end(r, err) < 0 || (sync && file_sync_dir(r->dir, err) < 0)) {
+        receipts_close(r);
+        return -1;
+    }
+    return 0;
+}
+
+void receipts_close(struct receipts *r)
+{
+    file_close(&r->fd);
+}
+
+int receipts_append(struct receipts *r, str line, struct err *err)
+{
+    size_t written = 0;
+
+    r->dirty = true;
+    if (file_write(r->fd, line, &written, err) < 0 ||
+        file_write(r->fd, STR("\n"), NULL, err) < 0) {
+        if (ftruncate(r->fd, (off_t)r->size) < 0)
+            err_wrap(err, "and cannot undo a short write");
+        return err_wrap(err, "cannot write a receipt to '%s'", r->name);
+    }
+    r->size += line.n + 1;
+    return 0;
+}
+
+void receipts_mark(struct receipts *r)
+{
+    r->mark = r->size;
+}
+
+void receipts_undo(struct receipts *r)
+{
+    if (r->fd >= 0 && r->size > r->mark && ftruncate(r->fd, (off_t)r->mark) == 0)
+        r->size = r->mark;
+}
+
+int receipts_sync(struct receipts *r, struct err *err)
+{
+    if (r->fd < 0 || !r->dirty)
+        return 0;
+    if (file_datasync(r->fd, err) < 0)
+        return err_wrap(err, "cannot bring '%s' to disk", r->name);
+    r->dirty = false;
+    return 0;
+}
+
+/* --- reading --- */
+
+static int add_entry(struct receipts_index *x, const struct receipts_entry *like,
+                     uint64_t key, struct err *err)
+{
+    struct receipts_entry *e = malloc(sizeof(*e));
+
+    if (!e)
+        return err_set(err, ERR_NOMEM, "no memory for an index of receipts");
+    *e = *like;
+    e->next = map_get(&x->entries, key);
+    if (map_put(&x->entries, key, e, err) == 0)
+        return 0;
+    free(e);
+    return -1;
+}
+
+/* Whatever is not a receipt is void, not an error. */
+static int index_line(struct receipts_index *x, struct json *json, str line,
+                      struct err *err)
+{
+    static const struct json_limits limits = { .max_bytes = RECEIPT_MAX };
+    struct receipts_entry e = { .offset = (uint64_t)(line.p - x->map.bytes.p),
+                                .length = (uint32_t)line.n };
+    struct err why = { 0 };
+    uint32_t id;
+    uint64_t key;
+    str raw;
+
+    if (json_parse(json, line, &limits, &why) < 0)
+        return why.code == ERR_NOMEM ? err_set(err, ERR_NOMEM, "%s", why.msg) : 0;
+    id = json_member(json, JSON_ROOT, STR("receipt_id"));
+    if (!json_is(json, id, JSON_STRING))
+        return 0;
+    raw = json_raw(json, id);
+    if (!id_number(&key, str_of(raw.p + 1, raw.n - 2)) ||
+        receipt_hash(&e.hash, json, &why) < 0)
+        return 0;
+    return add_entry(x, &e, key, err);
+}
+
+static int index_lines(struct receipts_index *x, struct err *err)
+{
+    CLEANUP(json_release) struct json json = { 0 };
+    str rest = x->map.bytes, line;
+
+    while (str_line(&rest, &line)) {
+        if (line.n && line.n <= RECEIPT_MAX && index_line(x, &json, line, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int receipts_index_read(struct receipts_index *x, const char *audit_dir, const char *name,
+                        struct err *err)
+{
+    CLEANUP(file_close) int fd = -1;
+    char path[FILE_PATH_MAX], dir[FILE_PATH_MAX];
+
+    *x = (struct receipts_index){ 0 };
+    if (!receipts_name_valid(str_from(name)))
+        return err_set(err, ERR_FORMAT, "'%s' is no name of a receipts file", name);
+    if (path_join(dir, audit_dir, RECEIPTS_DIR, err) < 0 ||
+        path_join(path, dir, name, err) < 0)
+        return -1;
+    if (access(path, F_OK) < 0 && errno == ENOENT)
+        return 0;
+    fd = file_open(path, O_RDONLY | O_NOFOLLOW, 0, err);
+    if (fd < 0 || mapping_open(&x->map, fd, name, err) < 0)
+        return -1;
+    if (index_lines(x, err) == 0)
+        return 0;
+    receipts_index_release(x);
+    return -1;
+}
+
+void receipts_index_release(struct receipts_index *x)
+{
+    struct receipts_entry *e;
+
+    for (size_t i = 0; (e = map_next(&x->entries, &i));) {
+        while (e) {
+            struct receipts_entry *next = e->next;
+
+            free(e);
+            e = next;
+        }
+    }
+    map_release(&x->entries);
+    mapping_release(&x->map);
+}
+
+str receipts_find(const struct receipts_index *x, str id, const struct digest *hash)
+{
+    const struct receipts_entry *e;
+    uint64_t key;
+
+    if (!id_number(&key, id))
+        return (str){ NULL, 0 };
+    for (e = map_get(&x->entries, key); e; e = e->next) {
+        if (digest_equal(&e->hash, hash))
+            return str_of(x->map.bytes.p + e->offset, e->length);
+    }
+    return (str){ NULL, 0 };
+}
+
+static bool is_file_of(const char *name, const char *session)
+{
+    str s = str_from(name);
+
+    return receipts_name_valid(s) && strlen(session) > strlen("mcp_") + HEX &&
+           memcmp(s.p + s.n - (sizeof(SUFFIX) - 1) - HEX, session + strlen("mcp_"),
+                  HEX) == 0;
+}
+
+int receipts_find_file(char name[static LIVE_NAME_MAX], const char *audit_dir,
+                       const char *session, struct err *err)
+{
+    char dir[FILE_PATH_MAX];
+    const struct dirent *d;
+    bool found = false;
+    DIR *list;
+
+    if (path_join(dir, audit_dir, RECEIPTS_DIR, err) < 0)
+        return -1;
+    list = opendir(dir);
+    while (list && !found && (d = readdir(list))) {
+        found = is_file_of(d->d_name, session);
+        if (found)
+            memcpy(name, d->d_name, NAME_LEN + 1);
+    }
+    if (list)
+        closedir(list);
+    return found ? 0
+                 : err_set(err, ERR_NOTFOUND, "session %s has no receipts file", session);
+}

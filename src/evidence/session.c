@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "evidence/session.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "evidence/session_internal.h"
+
+#define SESSION_HEX 8 /* digits of the session's id in the name of its receipts file */
+
+const char *session_id(const struct session *s)
+{
+    return s->history.id;
+}
+
+const char *session_receipts(const struct session *s)
+{
+    return s->receipts.name;
+}
+
+const struct history *session_history(const struct session *s)
+{
+    return &s->history;
+}
+
+void session_free(struct session *s)
+{
+    if (!s)
+        return;
+    receipts_close(&s->receipts);
+    history_release(&s->history);
+    receipt_line_release(&s->line);
+    event_release(&s->event);
+    event_release(&s->receipt_event);
+    free(s);
+}
+
+/* --- a batch --- */
+
+int session_begin(struct session *s, uint64_t events, struct err *err)
+{
+    s->pending = 0;
+    if (log_begin(s->log, err) == 0)
+        return 0;
+    log_lost(s->log, events, err->msg);
+    return -1;
+}
+
+int session_give_up(struct session *s, uint64_t events, const struct err *err)
+{
+    log_abort(s->log);
+    log_lost(s->log, events, err->msg);
+    return -1;
+}
+
+int session_add(struct session *s, struct event *e, uint64_t *seq, struct err *err)
+{
+    event_add_cstr(e, "session", s->history.id);
+    event_add_int(e, "n", (int64_t)(s->history.counts.events + s->pending));
+    if (log_put(s->log, e, seq, err) < 0)
+        return -1;
+    s->pending++;
+    return 0;
+}
+
+int session_put(struct session *s, struct event *e, uint64_t *upto, struct err *err)
+{
+    uint64_t seq;
+
+    if (session_begin(s, 1, err) < 0)
+        return -1;
+    if (session_add(s, e, &seq, err) < 0)
+        return session_give_up(s, 1, err);
+    if (log_commit(s->log, upto, err) < 0)
+        return -1;
+    history_count(&s->history, e->type, false, seq);
+    return 0;
+}
+
+/* --- opening --- */
+
+static void compose_start(struct session *s, const struct session_options *o)
+{
+    struct event *e = &s->event;
+
+    event_init(e, EVENT_SESSION_START);
+    event_add_cstr(e, "server_id", o->server_id);
+    event_add_cstr(e, "transport", o->transport);
+    event_add_cstr(e, "client_transport", o->client_transport);
+    event_add_cstr(e, "profile", o->profile);
+    if (o->policy_hash)
+        event_add_cstr(e, "policy_hash", o->policy_hash);
+}
+
+static int name_receipts(struct session *s, const char *id, struct err *err)
+{
+    char stamp[CLOCK_STAMP];
+    char name[LIVE_NAME_MAX];
+
+    clock_stamp(stamp, clock_now(log_clock(s->log)));
+    snprintf(name, sizeof(name), "session_%.*s_%.*s.jsonl", CLOCK_STAMP, stamp,
+             SESSION_HEX, id + strlen("mcp_"));
+    return receipts_init(&s->receipts, log_dir(s->log), name, err);
+}
+
+static int remember_start(struct session *s, const char *id,
+                          const struct session_options *o, int64_t ts, struct err *err)
+{
+    const struct receipt_session facts = {
+        .id = str_from(id),
+        .server_id = str_from(o->server_id),
+        .transport = str_from(o->transport),
+        .client_transport = str_from(o->client_transport),
+        .profile = str_from(o->profile),
+        .policy_hash = str_from(o->policy_hash),
+        .proxy_version = STR(ASSAY_VERSION),
+        .started_at = ts,
+    };
+
+    return history_begin(&s->history, &facts, err);
+}
+
+/* Listed as living before it is begun: whoever dies here leaves nothing unlisted. */
+static int start(struct session *s, const char *id, const struct session_options *o,
+                 struct err *err)
+{
+    uint64_t seq = 0;
+
+    compose_start(s, o);
+    if (session_begin(s, 1, err) < 0)
+        return -1;
+    if (remember_start(s, id, o, log_time(s->log), err) < 0 ||
+        log_note_session(s->log, id, log_next(s->log), s->receipts.name, err) < 0 ||
+        session_add(s, &s->event, &seq, err) < 0)
+        return session_give_up(s, 1, err);
+    if (log_commit(s->log, NULL, err) < 0)
+        return -1;
+    s->history.first = s->history.part_from = seq;
+    history_count(&s->history, EVENT_SESSION_START, false, seq);
+    return 0;
+}
+
+int session_open(struct session **out, const struct session_options *options,
+                 struct err *err)
+{
+    struct session *s = calloc(1, sizeof(*s));
+    char id[ID_MAX];
+
+    if (!s)
+        return err_set(err, ERR_NOMEM, "no memory for a session");
+    s->log = options->log;
+    s->pack_empty = options->pack_empty;
+    s->lost_before = log_lost_total(options->log);
+    s->receipts.fd = -1;
+    if (entropy_id(log_entropy(s->log), id, "mcp_", err) < 0 ||
+        name_receipts(s, id, err) < 0 || start(s, id, options, err) < 0) {
+        session_free(s);
+        return -1;
+    }
+    *out = s;
+    return 0;
+}
+
+int session_resume(struct session **out, struct log *log, struct history *h,
+                   const char *receipts, struct err *err)
+{
+    struct session *s = calloc(1, sizeof(*s));
+
+    if (!s)
+        return err_set(err, ERR_NOMEM, "no memory for a session");
+    s->log = log;
+    s->resumed = true;
+    s->lost_before = log_lost_total(log);
+    s->receipts.fd = -1;
+    if (receipts_init(&s->receipts, log_dir(log), receipts, err) < 0) {
+        session_free(s);
+        return -1;
+    }
+    s->history = *h;
+    s->history.session.id = str_from(s->history.id);
+    *h = (struct history){ 0 };
+    *out = s;
+    return 0;
+}
+
+/* --- events of a call --- */
+
+void message_event(struct event *e, enum event_type type, const struct message *m)
+{
+    event_init(e, type);
+    event_add_cstr(e, "dir", m->dir);
+    event_add_cstr(e, "kind", m->kind);
+    event_add_int(e, "bytes", (int64_t)m->bytes);
+    event_add_text(e, "digest", m->digest);
+    if (m->method.p)
+        event_add_foreign(e, "method", "method_sha256", m->method);
+    if (m->id.p)
+        event_add_foreign(e, "id", "id_sha256", m->id);
+    if (m->tool.p)
+        event_add_foreign(e, "tool", "tool_sha256", m->tool);
+    if (m->in_batch)
+        event_add_int(e, "batch", (int64_t)m->batch);
+}
+
+static void add_optional(struct event *e, const char *name, str text)
+{
+    if (text.p)
+        event_add_text(e, name, text);
+}
+
+/* Put an event of a call and fold it; the caller keeps the undo point. */
+static int put_call_event(struct session *s, struct open_call *call, struct event *e,
+                          struct err *err)
+{
+    uint64_t seq;
+
+    event_add_cstr(e, "call", call->call.id);
+    if (session_add(s, e, &seq, err) < 0)
+        return -1;
+    call_fold_event(&call->call, e, seq, log_time(s->log));
+    if (call->call.text.failed)
+        return err_set(err, ERR_LIMIT, "the texts of a call are larger than %zu bytes",
+                       CALL_TEXT_MAX);
+    return 0;
+}
+
+int session_note(struct session *s, struct open_call *call, struct event *e,
+                 uint64_t *upto, struct err *err)
+{
+    struct call mark = call_mark(&call->call);
+
+    if (session_begin(s, 1, err) < 0)
+        return -1;
+    if (put_call_event(s, call, e, err) < 0) {
+        call_rewind(&call->call, &mark);
+        return session_give_up(s, 1, err);
+    }
+    if (log_commit(s->log, upto, err) < 0) {
+        call_rewind(&call->call, &mark);
+        return -1;
+    }
+    history_count(&s->history, e->type, true, call->call.last);
+    return 0;
+}
+
+static int keep_request(struct open_call *call, const struct call_request *r,
+                        struct err *err)
+{
+    call->has_arguments = r->content.p != NULL;
+    call->arguments.max = RECEIPT_MAX;
+    buf_add(&call->arguments, r->content);
+    snprintf(call->parent, sizeof(call->parent), "%s", r->parent ? r->parent : "");
+    return buf_check(&call->arguments, "the stored arguments", err);
+}
+
+int session_request(struct session *s, const struct message *m,
+                    const struct call_request *request, struct open_call **call,
+                    uint64_t *upto, struct err *err)
+{
+    struct open_call *made;
+    char id[ID_MAX];
+
+    if (receipts_open(&s->receipts, log_durability_of(s->log) != LOG_WRITE, err) < 0 ||
+        entropy_id(log_entropy(s->log), id, "inv_", err) < 0) {
+        log_lost(s->log, 1, err->msg);
+        return -1;
+    }
+    made = history_new_call(&s->history, id, err);
+    if (!made)
+        return -1;
+    message_event(&s->event, EVENT_REQUEST_RECEIVED, m);
+    event_add_text(&s->event, "arguments_hash", request->arguments_hash);
+    add_optional(&s->event, "raw_reason", request->raw_reason);
+    add_optional(&s->event, "trace", request->trace);
+    if (keep_request(made, request, err) < 0 ||
+        session_note(s, made, &s->event, upto, err) < 0) {
+        history_drop_call(&s->history, made);
+        return -1;
+    }
+    *call = made;
+    return 0;
+}
+
+/* --- receipts --- */
+
+int session_prepare_receipt(struct session *s, char id[static ID_MAX], const char *prefix,
+                            uint64_t events, struct err *err)
+{
+    if (receipts_open(&s->receipts, log_durability_of(s->log) != LOG_WRITE, err) < 0 ||
+        entropy_id(log_entropy(s->log), id, prefix, err) < 0) {
+        log_lost(s->log, events, err->msg);
+        return -1;
+    }
+    receipts_mark(&s->receipts);
+    return 0;
+}
+
+static int compose_receipt(struct session *s, const struct open_call *call,
+                           const char *receipt_id, str content, struct err *err)
+{
+    const struct receipt_place place = {
+        .session = &s->history.session,
+        .receipt_id = str_from(receipt_id),
+        .parent = call->parent[0] ? str_from(call->parent) : (str){ NULL, 0 },
+        .ts = log_time(s->log),
+        .seq = s->history.counts.receipts,
+        .arguments_content =
+            call->has_arguments ? buf_str(&call->arguments) : (str){ NULL, 0 },
+        .result_content = content,
+    };
+    struct receipt r;
+
+    receipt_of_call(&r, &call->call, &place);
+    return receipt_compose(&s->line, &r, err);
+}
+
+void session_compose_receipt_event(struct session *s, const char *receipt_id)
+{
+    event_init(&s->receipt_event, EVENT_RECEIPT);
+    event_add_cstr(&s->receipt_event, "receipt_id", receipt_id);
+    event_add_digest(&s->receipt_event, "sha256", &s->line.hash);
+}
+
+/* The receipt of a call and its event, after everything that it tells of. A second
+ * receipt continues the first. */
+static int put_receipt(struct session *s, struct open_call *call, const char *receipt_id,
+                       str content, struct err *err)
+{
+    if (call->call.receipts > 0)
+        snprintf(call->parent, sizeof(call->parent), "%s", call->call.receipt_id);
+    if (compose_receipt(s, call, receipt_id, content, err) < 0)
+        return -1;
+    session_compose_receipt_event(s, receipt_id);
+    if (call->parent[0])
+        event_add_cstr(&s->receipt_event, "parent", call->parent);
+    if (receipts_append(&s->receipts, s->line.line, err) < 0)
+        return -1;
+    return put_call_event(s, call, &s->receipt_event, err);
+}
+
+/* `e` may be NULL: only the receipt. */
+static int conclude(struct session *s, struct open_call *call, struct event *e,
+                    str content, uint64_t *upto, struct err *err)
+{
+    struct call mark = call_mark(&call->call);
+    uint64_t events = e ? 2 : 1;
+    char receipt_id[ID_MAX];
+
+    if (session_prepare_receipt(s, receipt_id, "mtc_", events, err) < 0 ||
+        session_begin(s, events, err) < 0)
+        return -1;
+    if ((e && put_call_event(s, call, e, err) < 0) ||
+        put_receipt(s, call, receipt_id, content, err) < 0) {
+        receipts_undo(&s->receipts);
+        call_rewind(&call->call, &mark);
+        return session_give_up(s, events, err);
+    }
+    if (log_commit(s->log, upto, err) < 0) {
+        receipts_undo(&s->receipts);
+        call_rewind(&call->call, &mark);
+        return -1;
+    }
+    if (e)
+        history_count(&s->history, e->type, true, call->call.last - 1);
+    history_count(&s->history, EVENT_RECEIPT, true, call->call.last);
+    return 0;
+}
+
+int session_conclude(struct session *s, struct open_call *call, struct event *e,
+                     str content, uint64_t *upto, struct err *err)
+{
+    return conclude(s, call, e, content, upto, err);
+}
+
+int session_receipt(struct session *s, struct open_call *call, uint64_t *upto,
+                    struct err *err)
+{
+    return conclude(s, call, NULL, (str){ NULL, 0 }, upto, err);
+}
+
+int session_respond(struct session *s, struct open_call *call, const struct message *m,
+                    const struct call_response *response, uint64_t *upto, struct err *err)
+{
+    struct event *e = &s->event;
+
+    message_event(e, EVENT_RESPONSE_RECEIVED, m);
+    event_add_text(e, "result_hash", response->result_hash);
+    event_add_bool(e, "is_error", response->is_error);
+    add_optional(e, "result_type", response->result_type);
+    add_optional(e, "raw_reason", response->raw_reason);
+    return conclude(s, call, e, response->content, upto, err);
+}
+
+int session_decide(struct session *s, struct open_call *call,
+                   const struct call_decision *decision, uint64_t *upto, struct err *err)
+{
+    struct event *e = &s->event;
+
+    event_init(e, EVENT_POLICY_DECIDED);
+    event_add_cstr(e, "verdict", decision->verdict);
+    event_add_text(e, "policy_ref", decision->policy_ref);
+    add_optional(e, "reason", decision->reason);
+    event_add_text(e, "policy_hash", decision->policy_hash);
+    return session_note(s, call, e, upto, err);
+}
+
+int session_deny(struct session *s, struct open_call *call, const struct message *m,
+                 const struct call_denial *denial, uint64_t *upto, struct err *err)
+{
+    struct event *e = &s->event;
+
+    message_event(e, EVENT_REQUEST_DENIED, m);
+    event_add_texts(e, "reason_codes", denial->reason_codes, denial->reason_count);
+    add_optional(e, "policy_ref", denial->policy_ref);
+    return conclude(s, call, e, (str){ NULL, 0 }, upto, err);
+}
+
+int session_lose(struct session *s, struct open_call *call, const char *reason,
+                 uint64_t *upto, struct err *err)
+{
+    event_init(&s->event, EVENT_CALL_LOST);
+    event_add_cstr(&s->event, "reason", reason);
+    return conclude(s, call, &s->event, (str){ NULL, 0 }, upto, err);
+}
+
+void session_release(struct session *s, struct open_call *call)
+{
+    history_drop_call(&s->history, call);
+}
+
+int session_settle(struct session *s, uint64_t upto, struct err *err)
+{
+    if (log_durability_of(s->log) != LOG_WRITE && receipts_sync(&s->receipts, err) < 0)
+        return -1;
+    return log_settle(s->log, upto, err);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* session_internal - what session.c and ending.c share. Nobody else includes it. */
+#ifndef EVIDENCE_SESSION_INTERNAL_H
+#define EVIDENCE_SESSION_INTERNAL_H
+
+#include "evidence/receipts.h"
+#include "evidence/session.h"
+
+struct session {
+    struct log *log;
+    struct history history;
+    struct receipts receipts;
+    struct receipt_line line; /* working memory */
+    struct event event;       /* of the helpers */
+    struct event receipt_event;
+    uint64_t pending;     /* events of ours in the batch */
+    uint64_t lost_before; /* log_lost_total() at the beginning */
+    bool pack_empty;
+    bool resumed;
+};
+
+/* Open a batch of `events` events; they count as lost when that fails. */
+MUST_CHECK int session_begin(struct session *s, uint64_t events, struct err *err);
+
+/* Put one event of ours into the batch. */
+MUST_CHECK int session_add(struct session *s, struct event *e, uint64_t *seq,
+                           struct err *err);
+
+/* Give the batch up; `events` of it are lost. Returns -1. */
+int session_give_up(struct session *s, uint64_t events, const struct err *err);
+
+/* Before a batch with a receipt: the file is open, and a new id is made. */
+MUST_CHECK int session_prepare_receipt(struct session *s, char id[static ID_MAX],
+                                       const char *prefix, uint64_t events,
+                                       struct err *err);
+
+/* Begin s->receipt_event for the receipt in s->line. */
+void session_compose_receipt_event(struct session *s, const char *receipt_id);
+
+#endif
