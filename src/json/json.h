@@ -27,8 +27,7 @@ struct err;
 
 #define JSON_MAX_BYTES ((size_t)4 << 30) /* offsets are 32 bits; exclusive */
 #define JSON_MAX_DEPTH 128
-#define JSON_MAX_NODES 4000000 /* 1,000,000 members: a name and a value each, and room   \
-                                */
+#define JSON_MAX_NODES 4000000 /* a million members: names and values, and more */
 
 enum json_kind {
     JSON_NULL,

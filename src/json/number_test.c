@@ -109,7 +109,7 @@ static void test_reads_and_writes_as_node(void)
 {
     for (size_t i = 0; i < COUNT(cases); i++) {
         char text[NUMBER_TEXT_MAX], quick[NUMBER_TEXT_MAX];
-        double value = NAN;
+        double value = (double)NAN;
         struct guard g;
         size_t n, q;
 
