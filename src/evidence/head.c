@@ -93,6 +93,29 @@ int head_open(struct head *h, const char *path, mode_t mode, struct err *err)
     return 0;
 }
 
+int head_open_to_read(struct head *h, const char *path, struct err *err)
+{
+    struct head made = { .fd = file_open(path, O_RDONLY | O_NOFOLLOW, 0, err) };
+    struct stat st;
+    void *p;
+
+    if (made.fd < 0)
+        return -1;
+    if (fstat(made.fd, &st) < 0 || st.st_size != HEAD_BYTES) {
+        file_close(&made.fd);
+        return err_set(err, ERR_FORMAT, "'%s' is not %d bytes long", path, HEAD_BYTES);
+    }
+    p = mmap(NULL, HEAD_BYTES, PROT_READ, MAP_SHARED, made.fd, 0);
+    if (p == MAP_FAILED) {
+        err_errno(err, "cannot map '%s'", path);
+        file_close(&made.fd);
+        return -1;
+    }
+    made.file = p;
+    *h = made;
+    return 0;
+}
+
 void head_close(struct head *h)
 {
     if (!h->file)

@@ -39,6 +39,7 @@ struct head {
 
 /* Open or make it (full of zeros: no state). A file of a wrong size is set right. */
 MUST_CHECK int head_open(struct head *h, const char *path, mode_t mode, struct err *err);
+MUST_CHECK int head_open_to_read(struct head *h, const char *path, struct err *err);
 void head_close(struct head *h); /* safe on a zeroed or closed one */
 
 bool head_read(const struct head *h, struct head_state *out); /* false: no valid slot */

@@ -115,6 +115,7 @@ static int extend(struct publication *p, struct tile_writer *w, struct segment_r
     } else if (open_lines(p, r, err) < 0) {
         return -1;
     }
+    w->group = p->log->group != (gid_t)-1;
     if (add_lines(w, r, p->end.range.size, err) < 0)
         return -1;
     root = tile_writer_root(w);

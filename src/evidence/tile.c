@@ -4,15 +4,14 @@
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/err.h"
 #include "base/file.h"
 
 #define TILE_BITS  8  /* levels of the tree in one tile */
 #define CACHE_SIZE 16 /* two tiles on each level of a walk */
-
-#define FILE_MODE 0600
-#define DIR_MODE  0700
 
 /* `index` in groups of three digits, each marked with an x; returns the end. */
 static char *put_groups(char *out, uint64_t index)
@@ -198,14 +197,14 @@ struct hashes tile_reader_hashes(struct tile_reader *r)
     return (struct hashes){ read_hash, r };
 }
 
-static int make_parent(const char *path, struct err *err)
+static int make_parent(const char *path, bool group, struct err *err)
 {
     char parent[FILE_PATH_MAX];
     size_t n = (size_t)(strrchr(path, '/') - path);
 
     memcpy(parent, path, n);
     parent[n] = '\0';
-    return file_make_dirs(parent, DIR_MODE, err);
+    return file_make_dirs(parent, group ? 0750 : 0700, err);
 }
 
 static bool already_there(const char *path, str bytes)
@@ -216,23 +215,41 @@ static bool already_there(const char *path, str bytes)
     return file_read(path, &old, &ignored) == 0 && str_equal(buf_str(&old), bytes);
 }
 
+/* Partial tiles may be gone where the full one stands; otherwise they must be there. */
+static int check_tile(const struct tile_writer *w, const char *path, unsigned level,
+                      uint64_t index, str bytes, struct err *err)
+{
+    char full[FILE_PATH_MAX];
+
+    if (already_there(path, bytes))
+        return 0;
+    if (full_path(full, w->dir, level, index, TILE_WIDTH, err) < 0)
+        return -1;
+    if (access(path, F_OK) < 0 && access(full, F_OK) == 0)
+        return 0;
+    return err_set(err, ERR_DAMAGE, "the tile '%s' is not what the events give", path);
+}
+
 /* A tile that stands is left alone, unless a power cut has left it empty or torn. */
 static int write_tile(const struct tile_writer *w, unsigned level, uint64_t index,
                       unsigned width, struct err *err)
 {
     str bytes = str_of(w->edge[level], width * DIGEST_SIZE);
+    mode_t mode = w->group ? 0640 : 0600;
     char path[FILE_PATH_MAX];
     struct err first = { 0 };
 
     if (full_path(path, w->dir, level, index, width, err) < 0)
         return -1;
-    if (already_there(path, bytes) || file_put(path, bytes, FILE_MODE, &first) == 0)
+    if (w->check)
+        return check_tile(w, path, level, index, bytes, err);
+    if (already_there(path, bytes) || file_put(path, bytes, mode, &first) == 0)
         return 0;
     if (first.code != ERR_NOTFOUND) {
         *err = first;
         return -1;
     }
-    return make_parent(path, err) < 0 ? -1 : file_put(path, bytes, FILE_MODE, err);
+    return make_parent(path, w->group, err) < 0 ? -1 : file_put(path, bytes, mode, err);
 }
 
 static int remove_partials(const struct tile_writer *w, unsigned level, uint64_t index,
@@ -240,6 +257,8 @@ static int remove_partials(const struct tile_writer *w, unsigned level, uint64_t
 {
     char path[FILE_PATH_MAX];
 
+    if (w->check)
+        return 0;
     if (full_path(path, w->dir, level, index, 1, err) < 0)
         return -1;
     *strrchr(path, '/') = '\0'; /* 000.p/1: all of 000.p */

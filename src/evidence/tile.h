@@ -12,6 +12,7 @@
 #ifndef EVIDENCE_TILE_H
 #define EVIDENCE_TILE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/attr.h"
@@ -46,8 +47,10 @@ struct hashes tile_reader_hashes(struct tile_reader *r);
  * is synced. A full tile that stands is left alone; one that a power cut has emptied or
  * torn is written again. */
 struct tile_writer {
-    const char *dir;                   /* borrowed */
-    uint64_t size;                     /* leaves so far */
+    const char *dir; /* borrowed */
+    uint64_t size;   /* leaves so far */
+    bool group;      /* readable by the group; set after opening */
+    bool check;      /* compare instead of writing: a tile that differs is ERR_DAMAGE */
     struct digest (*edge)[TILE_WIDTH]; /* TILE_LEVELS unfinished tiles */
 };
 

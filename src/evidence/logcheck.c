@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "evidence/logcheck.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/codec.h"
+#include "base/err.h"
+#include "base/map.h"
+#include "evidence/event.h"
+#include "evidence/head.h"
+#include "evidence/origin.h"
+#include "evidence/segment.h"
+#include "evidence/tile.h"
+#include "evidence/tree.h"
+
+#define PROGRESS_EVERY 4096 /* events */
+
+static const char *const code_names[] = {
+#define X(name) [LOGCHECK_##name] = "LOG_" #name,
+    LOGCHECK_CODES(X)
+#undef X
+};
+
+const char *logcheck_code_name(enum logcheck_code code)
+{
+    return code_names[code];
+}
+
+/* One check on its way through the log. */
+struct walk {
+    struct logcheck *out;
+    const struct logcheck_options *options;
+    char log_dir[FILE_PATH_MAX];
+    char tile_dir[FILE_PATH_MAX];
+    struct origin origin;
+    struct checkpoint newest;
+    struct checkpoint remembered;
+    struct mapping list; /* the file `checkpoints` */
+    str rest;            /* of it, not yet read */
+    bool have_next;      /* the next checkpoint to compare with */
+    struct checkpoint next;
+    struct range range;
+    struct digest last;
+    struct map sessions; /* id → next n, plus one */
+    struct tile_writer tiles;
+    bool tiles_bad;
+    uint64_t total;
+};
+
+static void find(struct walk *w, enum logcheck_code code, const char *fmt, ...)
+    PRINTF_LIKE(3, 4);
+
+static void find(struct walk *w, enum logcheck_code code, const char *fmt, ...)
+{
+    struct logcheck *out = w->out;
+    struct logcheck_finding *f;
+    va_list ap;
+
+    if (out->findings++ >= LOGCHECK_FINDINGS_MAX)
+        return;
+    f = &out->finding[out->findings - 1];
+    f->code = code;
+    f->seq = w->range.size;
+    va_start(ap, fmt);
+    vsnprintf(f->message, sizeof(f->message), fmt, ap);
+    va_end(ap);
+}
+
+/* --- checkpoints --- */
+
+/* The next note of `checkpoints`: text, blank line, signatures, blank line. */
+static bool take_note(str *rest, str *note)
+{
+    size_t blanks = 0;
+
+    for (size_t i = 1; i < rest->n; i++) {
+        if (rest->p[i] != '\n' || rest->p[i - 1] != '\n')
+            continue;
+        if (++blanks < 2)
+            continue;
+        *note = str_first(*rest, i);
+        *rest = str_skip(*rest, i + 1);
+        return true;
+    }
+    return false;
+}
+
+static bool open_note(struct walk *w, str note, struct checkpoint *c)
+{
+    enum note_verdict verdict;
+    struct err err;
+
+    if (checkpoint_open(c, &verdict, note, w->origin.keys, w->origin.count, &err) < 0) {
+        find(w, LOGCHECK_CHECKPOINT, "a checkpoint is malformed: %s", err.msg);
+        return false;
+    }
+    if (verdict != NOTE_SIGNED) {
+        find(w, LOGCHECK_CHECKPOINT,
+             "a checkpoint is not signed by a key of this log, or its text was changed");
+        return false;
+    }
+    if (strcmp(c->origin, w->origin.name) != 0) {
+        find(w, LOGCHECK_CHECKPOINT, "a checkpoint is of another log, '%s'", c->origin);
+        return false;
+    }
+    return true;
+}
+
+/* Advance to the next good checkpoint of the list. */
+static void next_checkpoint(struct walk *w)
+{
+    struct checkpoint c;
+    str note;
+
+    w->have_next = false;
+    while (take_note(&w->rest, &note)) {
+        w->out->checkpoints++;
+        if (!open_note(w, note, &c))
+            continue;
+        if (c.size < w->range.size) {
+            find(w, LOGCHECK_CHECKPOINT,
+                 "a checkpoint of %" PRIu64 " events stands after a larger one", c.size);
+            continue;
+        }
+        w->next = c;
+        w->have_next = true;
+        return;
+    }
+    if (w->rest.n)
+        find(w, LOGCHECK_CHECKPOINT, "the list of checkpoints ends in half a note");
+    w->rest.n = 0;
+}
+
+static void compare_root(struct walk *w, const struct checkpoint *c, const char *which)
+{
+    struct digest root = range_root(&w->range);
+
+    if (!digest_equal(&root, &c->root))
+        find(w, LOGCHECK_ROOT, "%s of %" PRIu64 " events was signed over other events",
+             which, c->size);
+    else if (c->size > w->out->signed_size)
+        w->out->signed_size = c->size;
+}
+
+static void check_partial_tiles(struct walk *w)
+{
+    struct err err;
+
+    if (!w->tiles_bad && tile_writer_finish(&w->tiles, &err) < 0) {
+        find(w, LOGCHECK_TILE, "%s; 'assay log rebuild' writes it anew", err.msg);
+        w->tiles_bad = true;
+    }
+}
+
+/* All that was signed at exactly this size. */
+static void compare_checkpoints(struct walk *w)
+{
+    uint64_t size = w->range.size;
+    bool any = w->newest.size == size && size > 0;
+
+    if (any)
+        compare_root(w, &w->newest, "the newest checkpoint");
+    while (w->have_next && w->next.size == size) {
+        compare_root(w, &w->next, "a checkpoint");
+        next_checkpoint(w);
+        any = true;
+    }
+    if (w->out->remembered && w->remembered.size == size) {
+        struct digest root = range_root(&w->range);
+
+        if (!digest_equal(&root, &w->remembered.root))
+            find(w, LOGCHECK_ROLLBACK,
+                 "this machine signed other events as the first %" PRIu64 " of this log",
+                 size);
+    }
+    if (any)
+        check_partial_tiles(w);
+}
+
+/* --- events --- */
+
+static int check_session(struct walk *w, const struct event_view *v, struct err *err)
+{
+    uint8_t id[ID_HEX / 2];
+    uint64_t key = 0, next;
+
+    if (v->session.n == 0)
+        return 0;
+    if (!hex_decode(id, sizeof(id), str_skip(v->session, 4)))
+        return 0; /* event_parse() has seen to its form */
+    for (size_t i = 0; i < sizeof(id); i++)
+        key = key << 8 | id[i];
+    next = (uint64_t)(uintptr_t)map_get(&w->sessions, key);
+    if (next == 0) {
+        w->out->sessions++;
+        next = 1;
+    }
+    if (v->n != next - 1)
+        find(w, LOGCHECK_SESSION,
+             "event %" PRIu64 " is number %" PRIu64 " of its session, where %" PRIu64
+             " should stand",
+             v->seq, v->n, next - 1);
+    return map_put(&w->sessions, key, (void *)(uintptr_t)(v->n + 2), err);
+}
+
+static void count_event(struct walk *w, const struct event_view *v)
+{
+    int64_t lost;
+
+    if (v->type == EVENT_GAP) {
+        w->out->gaps++;
+        if (event_int(v, "lost", &lost))
+            w->out->lost += (uint64_t)lost;
+    } else if (v->type == EVENT_REPAIR) {
+        w->out->repairs++;
+    }
+}
+
+/* False when the walk cannot go on behind this line. */
+static bool check_place(struct walk *w, const struct event_view *v)
+{
+    if (v->seq != w->range.size) {
+        find(w, LOGCHECK_ORDER,
+             "event %" PRIu64 " stands where event %" PRIu64
+             " should: lines were removed, added or moved",
+             v->seq, w->range.size);
+        return false;
+    }
+    if (!digest_equal(&v->prev, &w->last)) {
+        find(w, LOGCHECK_CHAIN,
+             "event %" PRIu64
+             " does not continue the event before it: one of the two was "
+             "changed",
+             v->seq);
+        return false;
+    }
+    return true;
+}
+
+static int take_line(struct walk *w, const struct event_view *v, str line,
+                     struct err *err)
+{
+    struct err tile_err;
+
+    w->last = tree_leaf(line);
+    range_append(&w->range, &w->last);
+    w->out->events++;
+    w->out->bytes += line.n + 1;
+    count_event(w, v);
+    if (check_session(w, v, err) < 0)
+        return -1;
+    if (!w->tiles_bad && w->range.size <= w->newest.size &&
+        tile_writer_add(&w->tiles, &w->last, &tile_err) < 0) {
+        find(w, LOGCHECK_TILE, "%s; 'assay log rebuild' writes it anew", tile_err.msg);
+        w->tiles_bad = true;
+    }
+    compare_checkpoints(w);
+    if (w->options->progress && w->range.size % PROGRESS_EVERY == 0)
+        w->options->progress(w->options->progress_ctx, w->out->bytes, w->total);
+    return 0;
+}
+
+static void find_tail(struct walk *w, const struct segment_reader *r)
+{
+    if (r->current + 1 < r->list.count)
+        find(w, LOGCHECK_SEGMENT,
+             "segment %020" PRIu64 ".jsonl has bytes after its last event",
+             r->next.segment);
+    else if (w->range.size < w->newest.size)
+        find(w, LOGCHECK_LINE, "event %" PRIu64 " is damaged", w->range.size);
+    else
+        find(w, LOGCHECK_TORN,
+             "the log ends in bytes that are no event, after event %" PRIu64
+             " and after all that was signed; the next writer keeps them in torn/ and "
+             "goes on",
+             w->range.size);
+}
+
+static int walk_events(struct walk *w, struct segment_reader *r, struct err *err)
+{
+    CLEANUP(json_release) struct json json = { 0 };
+    enum segment_step step;
+    struct event_view v;
+    struct err bad = { 0 };
+    str line;
+
+    for (;;) {
+        if (segment_next(r, &step, &line, &bad) < 0) {
+            if (bad.code != ERR_DAMAGE) {
+                *err = bad;
+                return -1;
+            }
+            find(w, LOGCHECK_SEGMENT, "%s", bad.msg);
+            return 0;
+        }
+        if (step == SEGMENT_END)
+            return 0;
+        if (step == SEGMENT_TAIL) {
+            find_tail(w, r);
+            return 0;
+        }
+        if (event_parse(&v, &json, line, &bad) < 0) {
+            find(w, LOGCHECK_LINE, "event %" PRIu64 ": the line %s", w->range.size,
+                 bad.msg);
+            return 0;
+        }
+        if (!check_place(w, &v))
+            return 0;
+        if (take_line(w, &v, line, err) < 0)
+            return -1;
+    }
+}
+
+/* --- what should be there and is not --- */
+
+static void check_end(struct walk *w)
+{
+    uint64_t size = w->range.size, most = w->newest.size;
+
+    for (; w->have_next; next_checkpoint(w)) {
+        if (w->next.size > most)
+            most = w->next.size;
+    }
+    if (size < most)
+        find(w, LOGCHECK_SHORT,
+             "%" PRIu64 " events were signed, %" PRIu64
+             " could be checked: the rest was cut "
+             "off or lies behind the damage",
+             most, size);
+    if (w->out->remembered && w->remembered.size > size)
+        find(w, LOGCHECK_ROLLBACK,
+             "this machine signed %" PRIu64 " events of this log, %" PRIu64
+             " are here: it was "
+             "rolled back, restored or copied",
+             w->remembered.size, size);
+}
+
+/* The head is derived; a wrong one costs nothing but should be known. */
+static void check_head(struct walk *w)
+{
+    struct head head = { .fd = -1 };
+    struct head_state s;
+    struct err ignored;
+    char path[FILE_PATH_MAX];
+    struct digest root, expected = range_root(&w->range);
+
+    if (path_join(path, w->log_dir, "head", &ignored) < 0 ||
+        head_open_to_read(&head, path, &ignored) < 0)
+        return;
+    if (!head_read(&head, &s)) {
+        find(w, LOGCHECK_HEAD, "the head is garbled; the next writer makes it anew");
+    } else if (s.range.size == w->range.size) {
+        root = range_root(&s.range);
+        if (!digest_equal(&s.last, &w->last) || !digest_equal(&root, &expected))
+            find(w, LOGCHECK_HEAD,
+                 "the head differs from the events; the next writer makes "
+                 "it anew");
+    }
+    head_close(&head);
+}
+
+/* --- the whole --- */
+
+static int add_up(struct walk *w, const struct segment_list *list, struct err *err)
+{
+    char path[FILE_PATH_MAX];
+    struct stat st;
+
+    for (size_t i = 0; i < list->count; i++) {
+        if (segment_path(path, w->log_dir, list->first[i], err) < 0)
+            return -1;
+        if (stat(path, &st) == 0)
+            w->total += (uint64_t)st.st_size;
+    }
+    w->out->segments = list->count;
+    return 0;
+}
+
+static int open_list(struct walk *w, struct err *err)
+{
+    CLEANUP(file_close) int fd = -1;
+    struct err missing = { 0 };
+    char path[FILE_PATH_MAX];
+
+    if (path_join(path, w->log_dir, "checkpoints", err) < 0)
+        return -1;
+    fd = file_open(path, O_RDONLY | O_NOFOLLOW, 0, &missing);
+    if (fd < 0 && missing.code == ERR_NOTFOUND)
+        return 0;
+    if (fd < 0 || mapping_open(&w->list, fd, path, &missing) < 0) {
+        *err = missing;
+        return -1;
+    }
+    w->rest = w->list.bytes;
+    return 0;
+}
+
+static int open_signed(struct walk *w, struct err *err)
+{
+    struct err bad = { 0 };
+
+    if (origin_checkpoint(&w->origin, w->log_dir, &w->newest, NULL, &bad) < 0) {
+        if (bad.code != ERR_DAMAGE) {
+            *err = bad;
+            return -1;
+        }
+        find(w, LOGCHECK_CHECKPOINT, "%s", bad.msg);
+    }
+    if (open_list(w, err) < 0)
+        return -1;
+    next_checkpoint(w);
+    if (!w->options->keys)
+        return 0;
+    if (origin_remembered(&w->origin, w->options->keys, &w->remembered, &bad) < 0)
+        find(w, LOGCHECK_ROLLBACK, "what this machine remembers is unusable: %s",
+             bad.msg);
+    else
+        w->out->remembered = w->remembered.size > 0;
+    return 0;
+}
+
+static int open_walk(struct walk *w, const char *audit_dir, struct err *err)
+{
+    if (path_join(w->log_dir, audit_dir, "log", err) < 0 ||
+        path_join(w->tile_dir, w->log_dir, "tile", err) < 0)
+        return -1;
+    if (origin_read(&w->origin, w->log_dir, err) < 0) {
+        if (err->code == ERR_NOTFOUND)
+            return err_set(err, ERR_NOTFOUND, "there is no log in '%s'", audit_dir);
+        return -1;
+    }
+    memcpy(w->out->origin, w->origin.name, sizeof(w->out->origin));
+    if (tile_writer_open(&w->tiles, w->tile_dir, 0, err) < 0)
+        return -1;
+    w->tiles.check = true;
+    return open_signed(w, err);
+}
+
+static int run(struct walk *w, struct err *err)
+{
+    CLEANUP(segment_close) struct segment_reader r = { 0 };
+
+    if (segment_open_seq(&r, w->log_dir, 0, err) < 0) {
+        if (err->code != ERR_DAMAGE)
+            return -1;
+        find(w, LOGCHECK_SEGMENT, "%s", err->msg);
+    } else if (add_up(w, &r.list, err) < 0 || walk_events(w, &r, err) < 0) {
+        return -1;
+    }
+    check_end(w);
+    check_head(w);
+    return 0;
+}
+
+int logcheck_run(struct logcheck *out, const char *audit_dir,
+                 const struct logcheck_options *options, struct err *err)
+{
+    struct walk w = { .out = out, .options = options };
+    int r;
+
+    *out = (struct logcheck){ .events = 0 };
+    r = open_walk(&w, audit_dir, err);
+    if (r == 0)
+        r = run(&w, err);
+    mapping_release(&w.list);
+    map_release(&w.sessions);
+    tile_writer_release(&w.tiles);
+    return r;
+}
