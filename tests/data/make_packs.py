@@ -273,6 +273,10 @@ def good():
     emit("good/ci-binding", bent(ci_binding={
         "provider": "github_actions", "commit_sha": "c" * 40, "repo": "o/r", "run_id": "7"}))
     emit("good/session-incomplete", row(lambda r: r.update(session_complete=False)))
+    hostile = "<script>alert(1)</script>|`\u001b[31m\u202e"
+    p = bent(lambda m: m.update(signer_id=hostile, pack_id=hostile))
+    p.attest.update(pack_id=hostile, run_id=hostile)
+    emit("good/hostile-names", p)
     emit("good/size-differs", bent(lambda m: m["files"][2].update(bytes=1)))
     emit("good/n-receipts-differs", bent(n_receipts=7))
 
