@@ -70,4 +70,26 @@ exits 3 "stdout closed"
 status=$(cat "$work/code")
 exits 3 "a pipe that nobody reads"
 says "Broken pipe" "is said"
+
+# A shell starts background work with SIGINT ignored: once put back, once left so.
+mkfifo "$work/fifo"
+interrupt() { # how it is started…
+    "$@" "$ASSAY" key import - never <"$work/fifo" >"$work/out" 2>"$work/err" &
+    pid=$!
+    exec 9>"$work/fifo"
+    sleep 0.3
+    kill -INT "$pid"
+    sleep 0.1
+    exec 9>&-
+    status=0
+    wait "$pid" || status=$?
+}
+if env --default-signal=INT true 2>/dev/null; then
+    interrupt env --default-signal=INT
+    exits 130 "SIGINT"
+    interrupt env --ignore-signal=INT
+    exits 3 "an ignored SIGINT stays ignored"
+else
+    skip "SIGINT" "env cannot set signals here"
+fi
 finish
