@@ -5,26 +5,15 @@
 #include "base/err.h"
 #include "evidence/session_internal.h"
 
-/* What the metadata of a session that has not ended says. */
-static struct metadata describe_part(const struct session *s, const char *receipt_id,
-                                     const char *previous_root)
+/* The metadata whose receipt event is the next of the batch. */
+static struct metadata describe(const struct session *s, const char *receipt_id,
+                                const char *previous_root)
 {
-    const struct history *h = &s->history;
-    struct metadata m = {
-        .session = &h->session,
-        .receipt_id = str_from(receipt_id),
-        .timestamp = log_time(s->log),
-        .seq = h->counts.receipts,
-        .counts = h->counts,
-        .ended_at = RECEIPT_NO_TIME,
-        .part = h->part,
-        .log_from = h->part_from,
-        .log_to = log_next(s->log) + 1,
-        .previous_pack_root_sha256 = str_from(previous_root),
-        .calls_open = history_open_calls(h),
-    };
+    struct metadata m =
+        history_metadata(&s->history, receipt_id, log_next(s->log), log_time(s->log));
 
     m.counts.events += s->pending;
+    m.previous_pack_root_sha256 = str_from(previous_root);
     return m;
 }
 
@@ -74,7 +63,7 @@ int session_part(struct session *s, const char *previous_root, struct session_cu
     if (session_prepare_receipt(s, id, "smd_", 1, err) < 0 ||
         session_begin(s, 1, err) < 0)
         return -1;
-    m = describe_part(s, id, previous_root);
+    m = describe(s, id, previous_root);
     if (put_metadata(s, &m, err) < 0)
         return abandon_metadata(s, 1, err);
     if (log_commit(s->log, &upto, err) < 0) {
@@ -134,17 +123,18 @@ static void note_end(struct session *s, bool complete, const char *reason, uint6
     snprintf(s->history.reason, sizeof(s->history.reason), "%s", reason);
 }
 
-/* The final metadata; session_end may be in the same batch or already in the log. */
+/* The final metadata while session_end is still in the batch with it. */
 static struct metadata describe_end(const struct session *s, const char *receipt_id,
                                     const struct session_ending *ending)
 {
-    const struct history *h = &s->history;
-    struct metadata m = describe_part(s, receipt_id, ending->previous_root);
+    struct metadata m = describe(s, receipt_id, ending->previous_root);
 
+    if (s->history.ended)
+        return m;
     m.final = true;
-    m.complete = h->ended ? h->complete : is_complete(s, ending);
-    m.reason = str_from(h->ended ? h->reason : ending->reason);
-    m.ended_at = h->ended ? h->ended_at : log_time(s->log);
+    m.complete = is_complete(s, ending);
+    m.reason = str_from(ending->reason);
+    m.ended_at = log_time(s->log);
     return m;
 }
 

@@ -152,6 +152,26 @@ void history_cut(struct history *h, const char *receipt_id, uint64_t seq, int64_
     }
 }
 
+struct metadata history_metadata(const struct history *h, const char *receipt_id,
+                                 uint64_t seq, int64_t ts)
+{
+    return (struct metadata){
+        .session = &h->session,
+        .receipt_id = str_from(receipt_id),
+        .timestamp = ts,
+        .seq = h->counts.receipts,
+        .counts = h->counts,
+        .final = h->ended,
+        .complete = h->ended && h->complete,
+        .reason = h->ended ? str_from(h->reason) : (str){ NULL, 0 },
+        .ended_at = h->ended ? h->ended_at : RECEIPT_NO_TIME,
+        .part = h->part,
+        .log_from = h->part_from,
+        .log_to = seq + 1,
+        .calls_open = history_open_calls(h),
+    };
+}
+
 /* --- reading --- */
 
 /* A text member, decoded; lives in h->text. */

@@ -21,8 +21,9 @@
 
 struct err;
 
-#define HISTORY_REASON_MAX 64 /* bytes of session_end's reason that are kept, with NUL   \
-                               */
+#define HISTORY_REASON_MAX                                                               \
+    64 /* bytes of session_end's reason that are kept, with NUL                          \
+        */
 
 /* A call with what the recorder has beside the events. */
 struct open_call {
@@ -81,6 +82,12 @@ void history_count(struct history *h, enum event_type type, bool has_call, uint6
 
 /* A session_metadata receipt was written at `seq`. */
 void history_cut(struct history *h, const char *receipt_id, uint64_t seq, int64_t ts);
+
+/* What session_metadata says at this point: its `receipt` event will stand at `seq`.
+ * Final when session_end is there. Without previous_pack_root_sha256, which no event has.
+ */
+struct metadata history_metadata(const struct history *h, const char *receipt_id,
+                                 uint64_t seq, int64_t ts);
 
 /* Fold an event that was read. Events of other sessions change nothing; one whose `n` is
  * not the next is ERR_DAMAGE. Calls with their receipt are dropped, except tasks. */

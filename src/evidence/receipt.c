@@ -326,6 +326,8 @@ static void add_part_facts(struct writer *w, const struct metadata *m)
     add_text(w, "profile", m->session->profile);
     add_text(w, "proxy_version", m->session->proxy_version);
     add_text(w, "reason", m->reason);
+    if (m->rebuilt)
+        add_bool(w, "rebuilt", true);
     add_text(w, "receipt_id", m->receipt_id);
     add_count(w, "requests", m->counts.requests);
 }

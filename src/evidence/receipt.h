@@ -124,6 +124,7 @@ struct metadata {
     uint64_t log_to;   /* its own `receipt` event is the last of them */
     str previous_pack_root_sha256; /* hex; {NULL, 0} for part 1 */
     uint64_t calls_open;           /* calls requested and not receipted at this point */
+    bool rebuilt;                  /* the line was lost: `"rebuilt":true` */
 };
 
 /* The finished line in both forms. All zero is empty; may be composed into again. */

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pack - a proof pack: the receipts of a session, the events behind them, and the proof
+ * that those events stand in the log; signed, in one directory.
+ *
+ *     <audit directory>/packs/proof_pack_<time>_<8 hex>/
+ *         receipt_pack.jsonl    one receipt a line, session_metadata last
+ *         log_events.jsonl      the session's events, lines as they stand in the log
+ *         log_checkpoint        signed note: size and root of the log
+ *         log_proof.json        the hashes that lead from the events to that root
+ *         verify_report.json, verify_transcript.md
+ *         pack_manifest.json    the hashes of all of them, signed
+ *         pack_signature.sig    64 bytes
+ *
+ * The name follows from the session's metadata, so that one part of a session has one
+ * pack, however often it is asked for. docs/pack.md has every byte.
+ */
+#ifndef EVIDENCE_PACK_H
+#define EVIDENCE_PACK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/attr.h"
+#include "base/file.h"
+#include "evidence/crypto.h"
+#include "evidence/live.h"
+#include "evidence/log.h"
+#include "evidence/session.h"
+
+struct err;
+
+#define PACKS_DIR           "packs"
+#define PACK_NAME_MAX       64
+#define PACK_EVENTS_MAX     100000000 /* events of one pack: 40 bytes of memory each */
+#define PACK_PROOF_MAX      ((size_t)2 << 30)   /* bytes of hashes in one proof */
+#define PACK_DEFAULT_POLICY "default-policy-v0" /* hashed where there is no policy */
+
+/* Which part of which session. */
+struct pack_request {
+    const char *session;
+    const char *receipts; /* name of its receipts file */
+    uint64_t first;       /* seq of its session_start */
+    struct session_cut cut;
+};
+
+/* What came of it. */
+struct pack_result {
+    char path[FILE_PATH_MAX];
+    char root[2 * DIGEST_SIZE + 1]; /* pack_root_sha256 */
+    bool existed;                   /* the pack was there already, and verifies */
+    uint64_t receipts;              /* lines of receipt_pack.jsonl */
+    uint64_t events;
+    uint64_t rebuilt; /* receipts whose line was lost and that were made from events */
+    uint64_t content_lost; /* of those: with stored content, which is gone */
+};
+
+/* proof_pack_<time>_<8 hex>, NUL-terminated. */
+void pack_name(char out[static PACK_NAME_MAX], const struct session_cut *cut);
+
+/* Make sure that a signed checkpoint covers the part, build the pack, verify it with the
+ * code that `assay verify-pack` runs. Only then it has its name. ERR_DAMAGE when the
+ * result, or the pack that was there, does not verify. Memory does not grow with the
+ * receipts' content; it holds a hash per event. */
+MUST_CHECK int pack_build(struct log *log, const struct pack_request *request,
+                          struct pack_result *result, struct err *err);
+
+#endif

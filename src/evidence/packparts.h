@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * packparts - the files of a pack that come out of the log: events, receipts, checkpoint
+ * and proof. For pack.c.
+ */
+#ifndef EVIDENCE_PACKPARTS_H
+#define EVIDENCE_PACKPARTS_H
+
+#include "evidence/checkpoint.h"
+#include "evidence/history.h"
+#include "evidence/pack.h"
+#include "evidence/staging.h"
+
+/* What the files say together. All zero is nothing. */
+struct parts {
+    struct history history; /* of the session up to the end of the part */
+    uint64_t *seqs;         /* of the events in the pack */
+    struct digest *leaves;
+    size_t count, cap;
+    uint64_t receipts, rebuilt, content_lost;
+    struct digest head; /* hash of the last receipt */
+    int64_t start, end; /* smallest and largest time of a receipt */
+};
+
+void parts_release(struct parts *p);
+
+/* Write log_events.jsonl and receipt_pack.jsonl. */
+MUST_CHECK int parts_collect(struct parts *p, const char *audit_dir,
+                             const struct pack_request *request, struct staging *staging,
+                             struct err *err);
+
+/* Write log_checkpoint and log_proof.json. */
+MUST_CHECK int parts_prove(const struct parts *p, const char *audit_dir,
+                           const struct checkpoint *checkpoint, str note,
+                           struct staging *staging, struct err *err);
+
+#endif

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "evidence/staging.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+
+#define STREAM_PENDING ((size_t)64 << 10) /* bytes gathered before a write */
+
+int staging_open(struct staging *s, const char *parent, struct err *err)
+{
+    char path[FILE_PATH_MAX];
+
+    *s = (struct staging){ 0 };
+    if (file_make_dirs(parent, 0700, err) < 0 ||
+        path_join(path, parent, ".staging_XXXXXX", err) < 0)
+        return -1;
+    if (!mkdtemp(path))
+        return err_errno(err, "cannot make a directory in '%s'", parent);
+    memcpy(s->path, path, sizeof(path));
+    snprintf(s->parent, sizeof(s->parent), "%s", parent);
+    return 0;
+}
+
+int stream_open(struct stream *f, struct staging *s, const char *name, struct err *err)
+{
+    char path[FILE_PATH_MAX];
+    int fd;
+
+    if (s->count == STAGING_FILES_MAX || strlen(name) >= STAGING_NAME_MAX)
+        return err_set(err, ERR_LIMIT, "too many files, or a name too long: '%s'", name);
+    if (path_join(path, s->path, name, err) < 0)
+        return -1;
+    fd = file_open(path, O_WRONLY | O_CREAT | O_EXCL, 0600, err);
+    if (fd < 0)
+        return -1;
+    *f = (struct stream){ .staging = s, .fd = fd };
+    snprintf(f->name, sizeof(f->name), "%s", name);
+    f->pending.max = 2 * STREAM_PENDING;
+    hasher_init(&f->hasher);
+    return 0;
+}
+
+static void write_out(struct stream *f, str bytes)
+{
+    struct err ignored;
+
+    if (f->failed || file_write(f->fd, bytes, NULL, &ignored) == 0)
+        return;
+    f->failed = true;
+    f->error = errno;
+}
+
+static void flush(struct stream *f)
+{
+    write_out(f, buf_str(&f->pending));
+    buf_reset(&f->pending);
+}
+
+void stream_add(struct stream *f, str bytes)
+{
+    hasher_add(&f->hasher, bytes);
+    f->bytes += bytes.n;
+    if (f->pending.n + bytes.n > STREAM_PENDING)
+        flush(f);
+    if (bytes.n > STREAM_PENDING)
+        write_out(f, bytes);
+    else
+        buf_add(&f->pending, bytes);
+    if (f->pending.failed) {
+        f->failed = true;
+        f->error = ENOMEM;
+    }
+}
+
+int stream_finish(struct stream *f, struct err *err)
+{
+    struct staged_file *done = &f->staging->files[f->staging->count];
+
+    flush(f);
+    if (f->failed || fsync(f->fd) < 0) {
+        errno = f->failed ? f->error : errno;
+        return err_errno(err, "cannot write '%s'", f->name);
+    }
+    memcpy(done->name, f->name, sizeof(done->name));
+    done->bytes = f->bytes;
+    done->sha256 = hasher_finish(&f->hasher);
+    f->staging->count++;
+    stream_release(f);
+    return 0;
+}
+
+void stream_release(struct stream *f)
+{
+    if (!f->staging)
+        return;
+    file_close(&f->fd);
+    buf_release(&f->pending);
+    hasher_release(&f->hasher);
+    f->staging = NULL;
+}
+
+int staging_add(struct staging *s, const char *name, str bytes, struct err *err)
+{
+    CLEANUP(stream_release) struct stream f = { 0 };
+
+    if (stream_open(&f, s, name, err) < 0)
+        return -1;
+    stream_add(&f, bytes);
+    return stream_finish(&f, err);
+}
+
+int staging_publish(struct staging *s, const char *name, struct err *err)
+{
+    char target[FILE_PATH_MAX];
+
+    if (path_join(target, s->parent, name, err) < 0 || file_sync_dir(s->path, err) < 0)
+        return -1;
+    if (renameat2(AT_FDCWD, s->path, AT_FDCWD, target, RENAME_NOREPLACE) < 0) {
+        if (errno == EEXIST || errno == ENOTEMPTY)
+            return err_set(err, ERR_EXISTS, "'%s' is already there", target);
+        if (errno != EINVAL && errno != ENOSYS)
+            return err_errno(err, "cannot rename '%s' to '%s'", s->path, target);
+        /* A file system without that flag: rename(2) replaces only an empty directory. */
+        if (rename(s->path, target) < 0)
+            return err_errno(err, "cannot rename '%s' to '%s'", s->path, target);
+    }
+    s->path[0] = '\0';
+    return file_sync_dir(s->parent, err);
+}
+
+void staging_release(struct staging *s)
+{
+    struct err ignored;
+
+    if (s->path[0] && file_remove_tree(s->path, &ignored) < 0)
+        return; /* it is named .staging_…, so nobody takes it for a pack */
+    s->path[0] = '\0';
+}
