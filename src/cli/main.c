@@ -11,7 +11,10 @@
 #include "cli/progress.h"
 
 static const struct command *const commands[] = {
+    &cmd_log,
     &cmd_key,
+    &cmd_verify_pack,
+    &cmd_jcs,
     NULL,
 };
 

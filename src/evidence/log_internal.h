@@ -49,6 +49,8 @@ struct log {
     void (*say)(void *ctx, const char *sentence);
     void *say_ctx;
 
+    bool mending; /* log_rebuild(): trust no head, cut nothing */
+
     struct origin origin; /* name fixed; keys as last read by publish.c */
     struct live live;
     int lock_fd;
@@ -89,6 +91,10 @@ MUST_CHECK int log_open_segment(struct log *log, uint64_t first, bool create,
                                 struct err *err);
 void log_tell(const struct log *log, const char *fmt, ...) PRINTF_LIKE(2, 3);
 MUST_CHECK int log_add_repair(struct log *log, const struct repair *r, struct err *err);
+
+/* logopen.c: open what is there, for mending: no key, no writer, no event. */
+MUST_CHECK int log_open_to_mend(struct log **out, const struct log_options *options,
+                                struct err *err);
 
 /* recover.c: find the true end of the log, under the lock; never restarts at 0. */
 MUST_CHECK int log_recover(struct log *log, struct err *err);

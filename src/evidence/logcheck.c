@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "base/codec.h"
 #include "base/err.h"
@@ -19,6 +20,7 @@
 #include "evidence/tree.h"
 
 #define PROGRESS_EVERY 4096 /* events */
+#define TAIL_LOOKS     5    /* at a tail that may be a line in the making */
 
 static const char *const code_names[] = {
 #define X(name) [LOGCHECK_##name] = "LOG_" #name,
@@ -29,6 +31,13 @@ static const char *const code_names[] = {
 const char *logcheck_code_name(enum logcheck_code code)
 {
     return code_names[code];
+}
+
+enum logcheck_verdict logcheck_verdict_of(const struct logcheck *c)
+{
+    if (c->serious)
+        return LOGCHECK_DAMAGED;
+    return c->findings ? LOGCHECK_MENDABLE : LOGCHECK_SOUND;
 }
 
 /* One check on its way through the log. */
@@ -61,6 +70,8 @@ static void find(struct walk *w, enum logcheck_code code, const char *fmt, ...)
     struct logcheck_finding *f;
     va_list ap;
 
+    out->serious +=
+        code != LOGCHECK_TILE && code != LOGCHECK_HEAD && code != LOGCHECK_TORN;
     if (out->findings++ >= LOGCHECK_FINDINGS_MAX)
         return;
     f = &out->finding[out->findings - 1];
@@ -72,23 +83,6 @@ static void find(struct walk *w, enum logcheck_code code, const char *fmt, ...)
 }
 
 /* --- checkpoints --- */
-
-/* The next note of `checkpoints`: text, blank line, signatures, blank line. */
-static bool take_note(str *rest, str *note)
-{
-    size_t blanks = 0;
-
-    for (size_t i = 1; i < rest->n; i++) {
-        if (rest->p[i] != '\n' || rest->p[i - 1] != '\n')
-            continue;
-        if (++blanks < 2)
-            continue;
-        *note = str_first(*rest, i);
-        *rest = str_skip(*rest, i + 1);
-        return true;
-    }
-    return false;
-}
 
 static bool open_note(struct walk *w, str note, struct checkpoint *c)
 {
@@ -118,7 +112,7 @@ static void next_checkpoint(struct walk *w)
     str note;
 
     w->have_next = false;
-    while (take_note(&w->rest, &note)) {
+    while (origin_next_note(&w->rest, &note)) {
         w->out->checkpoints++;
         if (!open_note(w, note, &c))
             continue;
@@ -284,9 +278,11 @@ static void find_tail(struct walk *w, const struct segment_reader *r)
 static int walk_events(struct walk *w, struct segment_reader *r, struct err *err)
 {
     CLEANUP(json_release) struct json json = { 0 };
+    const struct timespec pause = { 0, 20000000 };
     enum segment_step step;
     struct event_view v;
     struct err bad = { 0 };
+    unsigned looks = 0;
     str line;
 
     for (;;) {
@@ -301,6 +297,11 @@ static int walk_events(struct walk *w, struct segment_reader *r, struct err *err
         if (step == SEGMENT_END)
             return 0;
         if (step == SEGMENT_TAIL) {
+            /* A writer may be in the middle of this line: look again. */
+            if (r->current + 1 == r->list.count && looks++ < TAIL_LOOKS) {
+                nanosleep(&pause, NULL);
+                continue;
+            }
             find_tail(w, r);
             return 0;
         }

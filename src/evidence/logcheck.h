@@ -60,7 +60,17 @@ struct logcheck {
     bool remembered; /* this machine remembers signing this log */
     struct logcheck_finding finding[LOGCHECK_FINDINGS_MAX];
     unsigned findings; /* may be more than are kept */
+    unsigned serious;  /* of them, those that are more than TILE, HEAD or TORN */
 };
+
+enum logcheck_verdict {
+    LOGCHECK_SOUND,
+    LOGCHECK_MENDABLE, /* all that was signed is there; derived files or the tail are not
+                          as they should be, and mending them loses nothing */
+    LOGCHECK_DAMAGED,
+};
+
+enum logcheck_verdict logcheck_verdict_of(const struct logcheck *c);
 
 struct logcheck_options {
     const struct keys *keys; /* for what this machine remembers; NULL: do not look */
@@ -71,7 +81,7 @@ struct logcheck_options {
     void *progress_ctx;
 };
 
-/* 0 with the answer in *out (sound when out->findings is 0), or -1 when this is no log or
+/* 0 with the answer in *out, or -1 when this is no log or
  * cannot be read. */
 MUST_CHECK int logcheck_run(struct logcheck *out, const char *audit_dir,
                             const struct logcheck_options *options, struct err *err);

@@ -320,6 +320,48 @@ int log_open(struct log **out, const struct log_options *o, struct err *err)
     return 0;
 }
 
+/* With every recorder stopped, a missing lock file may be made again. */
+static int remake_lock(const struct log *log, const char *name, int *fd, struct err *err)
+{
+    char path[FILE_PATH_MAX];
+
+    if (path_join(path, log->log_dir, name, err) < 0)
+        return -1;
+    *fd = file_open(path, O_RDWR | O_CREAT | O_NOFOLLOW, log->file_mode, err);
+    return *fd < 0 ? -1 : 0;
+}
+
+static int open_to_mend(struct log *log, const struct log_options *o, struct err *err)
+{
+    char path[FILE_PATH_MAX];
+
+    if (!realpath(o->dir, log->dir))
+        return err_errno(err, "cannot resolve '%s'", o->dir);
+    if (path_join(log->log_dir, log->dir, "log", err) < 0 ||
+        origin_read(&log->origin, log->log_dir, err) < 0 ||
+        check_owner(log->log_dir, err) < 0 || make_dirs(log, o->dir, err) < 0 ||
+        remake_lock(log, "lock", &log->lock_fd, err) < 0 ||
+        remake_lock(log, "checkpoint.lock", &log->checkpoint_fd, err) < 0 ||
+        path_join(path, log->log_dir, "head", err) < 0)
+        return -1;
+    return head_open(&log->head, path, log->file_mode, err);
+}
+
+int log_open_to_mend(struct log **out, const struct log_options *o, struct err *err)
+{
+    struct log *log = log_new(o, err);
+
+    if (!log)
+        return -1;
+    log->mending = true;
+    if (open_to_mend(log, o, err) < 0) {
+        log_abandon(log);
+        return -1;
+    }
+    *out = log;
+    return 0;
+}
+
 static int append_end(struct log *log, struct err *err)
 {
     CLEANUP(event_release) struct event e = { 0 };

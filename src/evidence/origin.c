@@ -173,6 +173,22 @@ int origin_checkpoint(const struct origin *o, const char *log_dir, struct checkp
     return read_checkpoint(o, path, out, note ? note : &own, err);
 }
 
+bool origin_next_note(str *rest, str *note)
+{
+    size_t blanks = 0;
+
+    for (size_t i = 1; i < rest->n; i++) {
+        if (rest->p[i] != '\n' || rest->p[i - 1] != '\n')
+            continue;
+        if (++blanks < 2)
+            continue;
+        *note = str_first(*rest, i);
+        *rest = str_skip(*rest, i + 1);
+        return true;
+    }
+    return false;
+}
+
 static int remembered_path(const struct origin *o, const struct keys *keys,
                            char out[static FILE_PATH_MAX], struct err *err)
 {

@@ -53,6 +53,10 @@ MUST_CHECK int origin_checkpoint(const struct origin *o, const char *log_dir,
                                  struct checkpoint *out, struct buf *note,
                                  struct err *err);
 
+/* The next note of log/checkpoints (text, blank line, signatures, blank line) off *rest.
+ * False at the end; then *rest is what is left, half a note or nothing. */
+bool origin_next_note(str *rest, str *note);
+
 /* What we remember of this origin outside the log: size 0 when nothing. */
 MUST_CHECK int origin_remembered(const struct origin *o, const struct keys *keys,
                                  struct checkpoint *out, struct err *err);

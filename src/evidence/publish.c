@@ -56,20 +56,51 @@ static int add_lines(struct tile_writer *w, struct segment_reader *r, uint64_t u
     return 0;
 }
 
+/* Add lines up to the newest checkpoint, stopping at every older one for its partial
+ * tiles: afterwards the files are those that were there before. */
+static int add_all_lines(struct publication *p, struct tile_writer *w,
+                         struct segment_reader *r, struct err *err)
+{
+    CLEANUP(mapping_release) struct mapping list = { 0 };
+    CLEANUP(file_close) int fd = -1;
+    struct checkpoint c;
+    struct err ignored = { 0 };
+    char path[FILE_PATH_MAX];
+    str rest, text;
+    struct note note;
+
+    if (path_join(path, p->log->log_dir, "checkpoints", err) < 0)
+        return -1;
+    fd = file_open(path, O_RDONLY | O_NOFOLLOW, 0, &ignored);
+    if (fd >= 0 && mapping_open(&list, fd, path, err) < 0)
+        return -1;
+    rest = list.bytes;
+    while (origin_next_note(&rest, &text)) {
+        if (note_parse(&note, text, &ignored) < 0 ||
+            checkpoint_parse(&c, note.text, &ignored) < 0 || c.size <= w->size ||
+            c.size > p->newest.size)
+            continue;
+        if (add_lines(w, r, c.size, err) < 0 || tile_writer_finish(w, err) < 0)
+            return -1;
+    }
+    return add_lines(w, r, p->newest.size, err);
+}
+
 /* Tiles from the very beginning: they are missing or not what was signed. */
 static int start_anew(struct publication *p, struct tile_writer *w,
                       struct segment_reader *r, struct err *err)
 {
     struct digest root;
 
-    log_tell(p->log, "the tiles of the log are missing or damaged; writing them anew");
     segment_close(r);
     tile_writer_release(w);
     if (file_remove_tree(p->tile_dir, err) < 0 ||
         file_make_dirs(p->tile_dir, p->log->dir_mode, err) < 0 ||
-        tile_writer_open(w, p->tile_dir, 0, err) < 0 ||
-        segment_open_seq(r, p->log->log_dir, 0, err) < 0 ||
-        add_lines(w, r, p->newest.size, err) < 0)
+        tile_writer_open(w, p->tile_dir, 0, err) < 0)
+        return -1;
+    w->group = p->log->group != (gid_t)-1;
+    if (segment_open_seq(r, p->log->log_dir, 0, err) < 0 ||
+        add_all_lines(p, w, r, err) < 0)
         return -1;
     root = tile_writer_root(w);
     if (digest_equal(&root, &p->newest.root))
@@ -110,6 +141,8 @@ static int extend(struct publication *p, struct tile_writer *w, struct segment_r
     struct digest root, expected = range_root(&p->end.range);
 
     if (!tiles_agree(p, w)) {
+        log_tell(p->log,
+                 "the tiles of the log are missing or damaged; writing them anew");
         if (start_anew(p, w, r, err) < 0)
             return -1;
     } else if (open_lines(p, r, err) < 0) {
@@ -330,6 +363,49 @@ int log_checkpoint(struct log *log, bool wait, struct err *err)
     struct publication p = { .log = log };
 
     return publish_locked(&p, wait, err);
+}
+
+/* The head by recovery, the tiles by reading every line. */
+static int rebuild(struct publication *p, uint64_t *events, struct err *err)
+{
+    struct tile_writer w = { 0 };
+    struct segment_reader r = { 0 };
+    struct log *log = p->log;
+    int result;
+
+    if (path_join(p->tile_dir, log->log_dir, "tile", err) < 0 || log_lock(log, err) < 0)
+        return -1;
+    result = log_recover(log, err);
+    *events = log->state.range.size;
+    log_unlock(log);
+    if (result < 0 ||
+        origin_checkpoint(&log->origin, log->log_dir, &p->newest, NULL, err) < 0)
+        return -1;
+    result = start_anew(p, &w, &r, err);
+    if (result == 0)
+        result = tile_writer_finish(&w, err);
+    if (result == 0)
+        head_set_published(&log->head, &r.next);
+    tile_writer_release(&w);
+    segment_close(&r);
+    return result;
+}
+
+int log_rebuild(const struct log_options *options, uint64_t *events, struct err *err)
+{
+    struct publication p = { 0 };
+    struct log *log;
+    bool taken;
+    int r;
+
+    if (log_open_to_mend(&log, options, err) < 0)
+        return -1;
+    p.log = log;
+    r = take_lock(log, true, &taken, err);
+    if (r == 0)
+        r = rebuild(&p, events, err);
+    log_abandon(log);
+    return r;
 }
 
 int log_signer(struct log *log, struct signer *out, struct err *err)

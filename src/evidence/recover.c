@@ -327,7 +327,7 @@ static int adopt(struct log *log, const struct checkpoint *c, struct head_state 
                        " is damaged, and more segments follow it. Nothing "
                        "is written",
                        s->range.size);
-    return torn ? cut_tail(log, s, err) : 0;
+    return torn && !log->mending ? cut_tail(log, s, err) : 0;
 }
 
 /* The head knew of more events than there are: a power cut took what was not synced. */
@@ -347,7 +347,8 @@ int log_recover(struct log *log, struct err *err)
         origin_checkpoint(&log->origin, log->log_dir, &c, NULL, err) < 0)
         return -1;
     have_head = head_read(&log->head, &head);
-    trusted = have_head && head.range.size >= c.size && state_is_true(log, &head);
+    trusted = have_head && !log->mending && head.range.size >= c.size &&
+              state_is_true(log, &head);
     if (trusted)
         s = head;
     else if (base_state(log, &c, &s, err) < 0)
@@ -356,6 +357,11 @@ int log_recover(struct log *log, struct err *err)
         return -1;
     if (log_open_segment(log, s.segment, s.range.size == 0, err) < 0)
         return -1;
+    if (log->mending && have_head && head.range.size > s.range.size)
+        return err_set(err, ERR_REFUSED,
+                       "the head knows of %" PRIu64 " events, the segments have %" PRIu64
+                       "; start a recorder, so that it writes down the loss",
+                       head.range.size, s.range.size);
     if (!trusted)
         head_forget(&log->head, c.size);
     if (have_head && !trusted)

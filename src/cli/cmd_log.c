@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "base/codec.h"
+#include "base/diag.h"
+#include "base/err.h"
+#include "cli/command.h"
+#include "cli/log_show.h"
+#include "cli/options.h"
+#include "cli/place.h"
+#include "cli/progress.h"
+#include "cli/terminal.h"
+#include "evidence/log.h"
+#include "evidence/logcheck.h"
+#include "evidence/origin.h"
+#include "evidence/prove.h"
+#include "evidence/verify.h"
+#include "json/pretty.h"
+
+static const struct command log_verify, log_prove, log_rebuild_command;
+
+/* --- verify --- */
+
+static void print_findings(const struct logcheck *c)
+{
+    unsigned kept =
+        c->findings < LOGCHECK_FINDINGS_MAX ? c->findings : LOGCHECK_FINDINGS_MAX;
+
+    for (unsigned i = 0; i < kept; i++) {
+        CLEANUP(buf_release) struct buf line = { .max = 4096 };
+
+        diag_escape(&line, str_from(c->finding[i].message));
+        printf("  %-14s %s\n", logcheck_code_name(c->finding[i].code), buf_cstr(&line));
+    }
+    if (c->findings > kept)
+        printf("  and %u more\n", c->findings - kept);
+}
+
+static void print_facts(const struct logcheck *c)
+{
+    printf("  log            %s\n", c->origin);
+    printf("  events         %" PRIu64 " in %" PRIu64 " segments, %" PRIu64 " sessions\n",
+           c->events, c->segments, c->sessions);
+    printf("  signed         %" PRIu64 " events, %" PRIu64 " checkpoints\n",
+           c->signed_size, c->checkpoints);
+    if (c->events > c->signed_size)
+        printf("  not yet signed %" PRIu64 " events\n", c->events - c->signed_size);
+    if (c->gaps)
+        printf("  gaps           %" PRIu64 ", %" PRIu64 " events were lost and said so\n",
+               c->gaps, c->lost);
+    if (c->repairs)
+        printf("  repairs        %" PRIu64 " torn tails were cut off and kept\n",
+               c->repairs);
+    printf("  this machine   %s\n", c->remembered
+                                        ? "remembers signing this log, and agrees"
+                                        : "has no memory of its own of this log");
+}
+
+static void print_text(const struct logcheck *c)
+{
+    static const struct {
+        enum paint colour;
+        const char *sentence;
+    } verdicts[] = {
+        [LOGCHECK_SOUND] = { PAINT_GREEN,
+                             "SOUND: every event is what was written, in its place" },
+        [LOGCHECK_MENDABLE] = { PAINT_YELLOW,
+                                "SOUND, but not tidy: every signed event is what was "
+                                "written; what follows can be mended without loss" },
+        [LOGCHECK_DAMAGED] = { PAINT_RED,
+                               "DAMAGED: this log is not what was written and signed" },
+    };
+    enum logcheck_verdict v = logcheck_verdict_of(c);
+
+    printf("%s%s%s\n", paint(stdout, verdicts[v].colour), verdicts[v].sentence,
+           paint(stdout, PAINT_END));
+    print_findings(c);
+    print_facts(c);
+    printf("\n%s\n", VERIFY_BOUNDARY);
+}
+
+static void add_findings(struct pretty *p, const struct logcheck *c)
+{
+    pretty_array(p, "findings");
+    for (unsigned i = 0; i < c->findings && i < LOGCHECK_FINDINGS_MAX; i++) {
+        pretty_object(p, NULL);
+        pretty_text(p, "code", logcheck_code_name(c->finding[i].code));
+        pretty_u64(p, "seq", c->finding[i].seq);
+        pretty_text(p, "message", c->finding[i].message);
+        pretty_end_object(p);
+    }
+    pretty_end_array(p);
+}
+
+static void print_json(const struct logcheck *c)
+{
+    static const char *const statuses[] = { "ok", "mendable", "failed" };
+    CLEANUP(buf_release) struct buf out = { 0 };
+    struct pretty p;
+
+    pretty_init(&p, &out);
+    pretty_object(&p, NULL);
+    pretty_text(&p, "command", "log verify");
+    pretty_text(&p, "status", statuses[logcheck_verdict_of(c)]);
+    pretty_text(&p, "origin", c->origin);
+    pretty_u64(&p, "events", c->events);
+    pretty_u64(&p, "bytes", c->bytes);
+    pretty_u64(&p, "segments", c->segments);
+    pretty_u64(&p, "sessions", c->sessions);
+    pretty_u64(&p, "checkpoints", c->checkpoints);
+    pretty_u64(&p, "signed_size", c->signed_size);
+    pretty_u64(&p, "gaps", c->gaps);
+    pretty_u64(&p, "lost", c->lost);
+    pretty_u64(&p, "repairs", c->repairs);
+    pretty_bool(&p, "remembered", c->remembered);
+    pretty_u64(&p, "finding_count", c->findings);
+    add_findings(&p, c);
+    pretty_text(&p, "boundary", VERIFY_BOUNDARY);
+    pretty_end_object(&p);
+    buf_add_char(&out, '\n');
+    fwrite(out.p, 1, out.n, stdout);
+}
+
+static enum exit_code verify(const char *dir, bool investigation, bool json)
+{
+    struct progress bar;
+    struct keys keys;
+    struct logcheck_options options = { .keys = &keys,
+                                        .investigation = investigation,
+                                        .progress = progress_report,
+                                        .progress_ctx = &bar };
+    static struct logcheck result;
+    struct err err = { .code = ERR_NONE };
+    int r;
+
+    if (keys_open(&keys, NULL, &err) < 0)
+        return command_fail(&err);
+    progress_start(&bar, "verifying the log", &clock_system);
+    r = logcheck_run(&result, dir, &options, &err);
+    progress_finish(&bar);
+    if (r < 0)
+        return command_fail(&err);
+    if (json)
+        print_json(&result);
+    else
+        print_text(&result);
+    switch (logcheck_verdict_of(&result)) {
+    case LOGCHECK_SOUND:
+        return EXIT_GOOD;
+    case LOGCHECK_MENDABLE:
+        return EXIT_NO;
+    case LOGCHECK_DAMAGED:
+        break;
+    }
+    return EXIT_INTEGRITY;
+}
+
+static enum exit_code run_verify(int argc, char **argv)
+{
+    bool json = false, investigation = false;
+    const char *given = NULL;
+    const struct option table[] = {
+        { "audit-dir", "DIR", "the audit directory (default " PLACE_DEFAULT ")",
+          .text = &given },
+        { "investigation", NULL, "compare kept payloads with their events too",
+          .flag = &investigation },
+        { "json", NULL, "print JSON", .flag = &json },
+        { 0 },
+    };
+    struct operands none = { .max = 0 };
+    struct err err = { .code = ERR_NONE };
+    char dir[FILE_PATH_MAX];
+    enum exit_code code;
+
+    if (!options_parse(&log_verify, table, argc, argv, &none, &code))
+        return code;
+    if (place_find(dir, given, &err) < 0)
+        return command_fail(&err);
+    return verify(dir, investigation, json);
+}
+
+static const struct command log_verify = {
+    .name = "log verify",
+    .usage = "[--audit-dir DIR] [--investigation] [--json]",
+    .summary = "check every event, signature and derived file of the log",
+    .run = run_verify,
+};
+
+/* --- prove --- */
+
+static void add_digest(struct pretty *p, const char *name, const struct digest *d)
+{
+    CLEANUP(buf_release) struct buf text = { 0 };
+
+    base64_add(&text, d->bytes, DIGEST_SIZE);
+    pretty_string(p, name, buf_str(&text));
+}
+
+static void add_proof(struct pretty *p, const struct proven *proven)
+{
+    pretty_array(p, "hashes");
+    for (unsigned i = 0; i < proven->proof.count; i++)
+        add_digest(p, NULL, &proven->proof.hash[i]);
+    pretty_end_array(p);
+    if (proven->note.n)
+        pretty_string(p, "checkpoint", buf_str(&proven->note));
+    else
+        pretty_null(p, "checkpoint");
+}
+
+static void add_json(struct buf *out, const struct proven *proven, bool inclusion)
+{
+    struct pretty p;
+
+    pretty_init(&p, out);
+    pretty_object(&p, NULL);
+    pretty_text(&p, "command", "log prove");
+    pretty_u64(&p, inclusion ? "index" : "from", proven->index);
+    pretty_u64(&p, inclusion ? "size" : "to", proven->size);
+    if (!inclusion)
+        add_digest(&p, "from_root", &proven->old_root);
+    add_digest(&p, inclusion ? "root" : "to_root", &proven->root);
+    add_proof(&p, proven);
+    pretty_end_object(&p);
+    buf_add_char(out, '\n');
+}
+
+static int add_consistency(struct buf *out, const struct proven *proven, const char *dir,
+                           struct err *err)
+{
+    struct origin origin;
+    char log_dir[FILE_PATH_MAX];
+
+    if (path_join(log_dir, dir, "log", err) < 0 || origin_read(&origin, log_dir, err) < 0)
+        return -1;
+    proven_add_consistency(out, proven, origin.name);
+    if (proven->note.n == 0)
+        diag_say("no checkpoint of exactly %" PRIu64 " events was signed; the last lines "
+                 "are not a signed note",
+                 proven->size);
+    return 0;
+}
+
+/* What the caller asks to be proven. */
+struct question {
+    bool inclusion;
+    uint64_t seq, from, to; /* to 0: the newest checkpoint */
+};
+
+static enum exit_code prove(const char *dir, const struct question *q, bool json)
+{
+    CLEANUP(proven_release) struct proven proven = { 0 };
+    CLEANUP(buf_release) struct buf out = { 0 };
+    struct err err = { .code = ERR_NONE };
+    int r = q->inclusion ? prove_inclusion(&proven, dir, q->seq, &err)
+                         : prove_consistency(&proven, dir, q->from, q->to, &err);
+
+    if (r < 0)
+        return command_fail(&err);
+    if (json)
+        add_json(&out, &proven, q->inclusion);
+    else if (q->inclusion)
+        proven_add_inclusion(&out, &proven);
+    else if (add_consistency(&out, &proven, dir, &err) < 0)
+        return command_fail(&err);
+    fwrite(out.p, 1, out.n, stdout);
+    return EXIT_GOOD;
+}
+
+static int read_question(struct question *q, const struct operands *seq,
+                         const struct option_number *from, const struct option_number *to,
+                         struct err *err)
+{
+    *q = (struct question){ .inclusion = seq->count == 1, .from = from->value };
+    if (q->inclusion && (from->given || to->given))
+        return err_set(err, ERR_FORMAT, "either SEQ, or --from and --to");
+    if (!q->inclusion && !from->given)
+        return err_set(err, ERR_FORMAT, "what shall be proven? SEQ, or --from M --to N");
+    if (to->given && to->value == 0)
+        return err_set(err, ERR_FORMAT, "--to is a size of 1 or more");
+    q->to = to->value;
+    if (q->inclusion && !u64_parse(&q->seq, str_from(seq->at[0])))
+        return err_set(err, ERR_FORMAT, "'%s' is not the number of an event", seq->at[0]);
+    return 0;
+}
+
+static enum exit_code run_prove(int argc, char **argv)
+{
+    bool json = false;
+    const char *given = NULL;
+    struct option_number from = { 0 }, to = { 0 };
+    const struct option table[] = {
+        { "from", "M", "prove that the first M events…", .number = &from },
+        { "to", "N", "…are the beginning of the first N (default: all that are signed)",
+          .number = &to },
+        { "audit-dir", "DIR", "the audit directory (default " PLACE_DEFAULT ")",
+          .text = &given },
+        { "json", NULL, "print JSON", .flag = &json },
+        { 0 },
+    };
+    struct operands seq = { .max = 1 };
+    struct err err = { .code = ERR_NONE };
+    struct question q;
+    char dir[FILE_PATH_MAX];
+    enum exit_code code;
+
+    if (!options_parse(&log_prove, table, argc, argv, &seq, &code))
+        return code;
+    if (read_question(&q, &seq, &from, &to, &err) < 0 || place_find(dir, given, &err) < 0)
+        return command_fail(&err);
+    return prove(dir, &q, json);
+}
+
+static const struct command log_prove = {
+    .name = "log prove",
+    .usage = "(SEQ | --from M [--to N]) [--audit-dir DIR] [--json]",
+    .summary = "print a C2SP proof that an event, or an older size, is in the log",
+    .run = run_prove,
+};
+
+/* --- rebuild --- */
+
+static void say(void *ctx, const char *sentence)
+{
+    (void)ctx;
+    diag_say("%s", sentence);
+}
+
+static enum exit_code run_rebuild(int argc, char **argv)
+{
+    const char *given = NULL;
+    const struct option table[] = {
+        { "audit-dir", "DIR", "the audit directory (default " PLACE_DEFAULT ")",
+          .text = &given },
+        { 0 },
+    };
+    struct operands none = { .max = 0 };
+    struct err err = { .code = ERR_NONE };
+    char dir[FILE_PATH_MAX];
+    struct keys keys;
+    struct log_options options = { .dir = dir,
+                                   .keys = &keys,
+                                   .clock = &clock_system,
+                                   .entropy = &entropy_system,
+                                   .group = (gid_t)-1,
+                                   .say = say };
+    enum exit_code code;
+    uint64_t events;
+
+    if (!options_parse(&log_rebuild_command, table, argc, argv, &none, &code))
+        return code;
+    if (place_find(dir, given, &err) < 0 || keys_open(&keys, NULL, &err) < 0 ||
+        log_rebuild(&options, &events, &err) < 0)
+        return command_fail(&err);
+    printf("rebuilt the head and the tiles of %" PRIu64 " events\n", events);
+    return EXIT_GOOD;
+}
+
+static const struct command log_rebuild_command = {
+    .name = "log rebuild",
+    .usage = "[--audit-dir DIR]",
+    .summary = "make the derived files (head, tiles) anew from the events",
+    .run = run_rebuild,
+};
+
+static const struct command *const subcommands[] = {
+    &log_verify, &log_show, &log_prove, &log_rebuild_command, NULL,
+};
+
+const struct command cmd_log = {
+    .name = "log",
+    .usage = "COMMAND",
+    .summary = "verify, print and prove the audit log",
+    .subcommands = subcommands,
+};
