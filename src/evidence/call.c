@@ -216,6 +216,7 @@ static void fold_receipt(struct call *c, const struct source *s)
     str id = unquoted(value_of(s, "receipt_id"));
 
     c->receipts++;
+    c->task = c->answered && str_is(call_str(c, c->result_type), "task");
     if (id.n && id.n < sizeof(c->receipt_id)) {
         memcpy(c->receipt_id, id.p, id.n);
         c->receipt_id[id.n] = '\0';

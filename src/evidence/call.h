@@ -47,6 +47,7 @@ struct call {
     int64_t requested_at, decided_at, denied_at, answered_at, lost_at;
     bool requested, decided, denied, answered, lost; /* which times are set */
     bool is_error, modified, cancelled;
+    bool task; /* the newest receipt is that of a task whose result is still to come */
     bool request_id_is_number;
     unsigned receipts;       /* so far */
     char receipt_id[ID_MAX]; /* the newest; "" before the first */

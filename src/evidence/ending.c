@@ -74,14 +74,23 @@ int session_part(struct session *s, const char *previous_root, struct session_cu
     return session_settle(s, upto, err);
 }
 
-static int lose_open_calls(struct session *s, const char *reason, struct err *err)
+/* The receipt that a call still lacks, if any. */
+static int settle_call(struct session *s, struct open_call *c, const char *reason,
+                       struct err *err)
+{
+    if (call_is_due(&c->call))
+        return session_receipt(s, c, NULL, err);
+    if (call_is_open(&c->call))
+        return session_lose(s, c, reason, NULL, err);
+    return c->call.task ? session_lose(s, c, "task_unobserved", NULL, err) : 0;
+}
+
+static int settle_calls(struct session *s, const char *reason, struct err *err)
 {
     struct open_call *c;
 
     for (size_t i = 0; (c = map_next(&s->history.calls, &i));) {
-        if (call_is_due(&c->call)
-                ? session_receipt(s, c, NULL, err) < 0
-                : call_is_open(&c->call) && session_lose(s, c, reason, NULL, err) < 0)
+        if (settle_call(s, c, reason, err) < 0)
             return -1;
     }
     return 0;
@@ -185,7 +194,7 @@ int session_end(struct session *s, const struct session_ending *ending,
 
     if (s->history.closed)
         return err_set(err, ERR_REFUSED, "the session has ended");
-    if (!s->history.ended && lose_open_calls(s, ending->open_calls, err) < 0)
+    if (!s->history.ended && settle_calls(s, ending->open_calls, err) < 0)
         return -1;
     metadata = s->pack_empty || s->history.counts.calls > 0;
     if (metadata && session_prepare_receipt(s, id, "smd_", 2, err) < 0)

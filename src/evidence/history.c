@@ -221,7 +221,6 @@ static int fold_call(struct history *h, const struct event_view *v, str id,
 {
     struct open_call *c = history_call(h, id);
     char copied[ID_MAX];
-    bool over;
 
     if (!c && v->type != EVENT_REQUEST_RECEIVED)
         return 0; /* of a call that has its receipt */
@@ -231,12 +230,10 @@ static int fold_call(struct history *h, const struct event_view *v, str id,
     }
     if (!c)
         return -1;
-    over = v->type == EVENT_RECEIPT &&
-           !str_is(call_str(&c->call, c->call.result_type), "task");
     call_fold(&c->call, v);
     if (c->call.text.failed)
         return err_set(err, ERR_NOMEM, "no memory for a call");
-    if (over)
+    if (v->type == EVENT_RECEIPT && !c->call.task)
         history_drop_call(h, c);
     return 0;
 }

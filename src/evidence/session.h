@@ -176,9 +176,9 @@ struct session_ending {
     const char *previous_root; /* as in session_part() */
 };
 
-/* Lose what is open, then session_end and the final session_metadata in one write. A
- * session without a call gets no metadata, unless pack_empty: then *packable is false.
- * May be called again after a failure. */
+/* Lose what is open (a task without its result as task_unobserved), then session_end and
+ * the final session_metadata in one write. A session without a call gets no metadata,
+ * unless pack_empty: then *packable is false. May be called again after a failure. */
 MUST_CHECK int session_end(struct session *s, const struct session_ending *ending,
                            struct session_cut *cut, bool *packable, struct err *err);
 

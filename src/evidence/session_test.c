@@ -16,6 +16,8 @@
 #include "tests/recording.h"
 #include "tests/tap.h"
 
+static const struct session_ending well = { "client_eof", true, "shutdown", NULL };
+
 /* Everything that the log says of a session, folded as a reader would. */
 static bool read_history(struct history *h, const struct recording *r, const char *id)
 {
@@ -124,10 +126,8 @@ static void test_every_outcome_is_the_same_live_and_read_back(void)
     ok(recording_deny(&r, s, call), "denied");
     session_release(s, call);
     recording_call(&r, s, STR("10"), STR("open"), STR("{\"q\":1}"));
-    ok(session_end(s, &(struct session_ending){ "client_eof", true, "shutdown", NULL },
-                   &cut, &packable, &err) == 0 &&
-           packable,
-       "ended: %s", err.msg);
+    ok(session_end(s, &well, &cut, &packable, &err) == 0 && packable, "ended: %s",
+       err.msg);
     ok(recompute(&r, s, STR("{\"q\":1}"), STR("{\"ok\":true}")) == 6,
        "all six receipts follow from the log");
     session_free(s);
@@ -151,9 +151,8 @@ static void test_numbers_of_a_session(void)
     recording_answer(&r, s, call[0], false, (str){ NULL, 0 });
     ok(session_part(s, NULL, &cut, &err) == 0 && cut.part == 1 && !cut.final,
        "a part is cut");
-    ok(session_end(s, &(struct session_ending){ "client_eof", true, "shutdown", NULL },
-                   &cut, &packable, &err) == 0,
-       "the session ends: %s", err.msg);
+    ok(session_end(s, &well, &cut, &packable, &err) == 0, "the session ends: %s",
+       err.msg);
     ok(cut.part == 2 && cut.final && packable, "as part 2, the last");
     ok(read_history(&h, &r, session_id(s)), "its events are numbered without a gap");
     ok(h.ended && h.closed && h.complete && str_is(str_from(h.reason), "client_eof"),
@@ -179,9 +178,7 @@ static void test_a_session_without_calls_has_no_receipts_file(void)
     char path[FILE_PATH_MAX];
     bool packable = true;
 
-    ok(session_end(s, &(struct session_ending){ "client_eof", true, "shutdown", NULL },
-                   &cut, &packable, &err) == 0 &&
-           !packable,
+    ok(session_end(s, &well, &cut, &packable, &err) == 0 && !packable,
        "ends without anything to pack");
     snprintf(path, sizeof(path), "%s/receipts/%s", r.dir, session_receipts(s));
     ok(access(path, F_OK) < 0, "no receipts file");
@@ -216,6 +213,31 @@ static void test_a_task_gets_a_second_receipt_with_a_parent(void)
     recording_close(&r);
 }
 
+static void test_a_task_that_nobody_saw_end_is_said_to_be_unobserved(void)
+{
+    struct recording r;
+    struct session *s = recording_session(&r, "audit");
+    struct open_call *call = recording_call(&r, s, STR("1"), STR("t"), (str){ NULL, 0 });
+    struct message m = recording_message("s2c", "response", STR("1"));
+    struct call_response task = { .result_hash = STR("sha256:00"),
+                                  .result_type = STR("task") };
+    CLEANUP(history_release) struct history h = { 0 };
+    struct session_cut cut;
+    struct err err = { 0 };
+    bool packable;
+
+    ok(session_respond(s, call, &m, &task, NULL, &err) == 0, "the task is created");
+    ok(session_end(s, &well, &cut, &packable, &err) == 0, "the session ends");
+    ok(read_history(&h, &r, session_id(s)) && h.counts.receipts == 3 &&
+           h.counts.lost == 1,
+       "two receipts and the metadata");
+    ok(!h.complete, "the record is not complete");
+    ok(recompute(&r, s, (str){ NULL, 0 }, (str){ NULL, 0 }) == 2,
+       "both follow from the log");
+    session_free(s);
+    recording_close(&r);
+}
+
 /* A file that may not grow any more is a full disk that needs no mount. */
 static void test_what_cannot_be_written_leaves_no_trace_and_no_gap_in_numbers(void)
 {
@@ -244,9 +266,7 @@ static void test_what_cannot_be_written_leaves_no_trace_and_no_gap_in_numbers(vo
     ok(call_is_open(&call->call) && !call_is_due(&call->call), "the call is still open");
     response.content = (str){ NULL, 0 };
     ok(session_respond(s, call, &m, &response, NULL, &err) == 0, "later it works");
-    ok(session_end(s, &(struct session_ending){ "client_eof", true, "shutdown", NULL },
-                   &cut, &packable, &err) == 0,
-       "the session ends");
+    ok(session_end(s, &well, &cut, &packable, &err) == 0, "the session ends");
     complete = session_history(s)->complete;
     ok(read_history(&h, &r, session_id(s)) && h.counts.receipts == 2,
        "its events have no gap in their numbers");
@@ -307,6 +327,7 @@ int main(void)
     test_numbers_of_a_session();
     test_a_session_without_calls_has_no_receipts_file();
     test_a_task_gets_a_second_receipt_with_a_parent();
+    test_a_task_that_nobody_saw_end_is_said_to_be_unobserved();
     test_what_cannot_be_written_leaves_no_trace_and_no_gap_in_numbers();
     test_a_half_written_line_becomes_a_void_one();
     test_names_of_receipts_files();
