@@ -286,7 +286,8 @@ static int open_object(struct writer *w, uint32_t node, const char *const *drop,
             add_member(w, name) < 0)
             return -1;
     }
-    sort_members(w, w->members + first, w->members_n - first);
+    if (w->members_n > first) /* else there may be no array yet to point into */
+        sort_members(w, w->members + first, w->members_n - first);
     if (repeats)
         return duplicate(w, w->members + first, w->members_n - first);
     put_char(w, '{');
