@@ -80,7 +80,7 @@ static bool add_block(struct arena *a, size_t need)
 void *arena_alloc(struct arena *a, size_t size)
 {
     const size_t align = _Alignof(max_align_t);
-    size_t need = (size + align - 1) / align * align;
+    size_t need = size ? (size + align - 1) / align * align : align;
     void *p;
 
     if (a->failed || need < size)

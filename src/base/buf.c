@@ -9,7 +9,9 @@
 
 static size_t maximum(const struct buf *b)
 {
-    return b->max ? b->max : BUF_MAX_DEFAULT;
+    size_t max = b->max ? b->max : BUF_MAX_DEFAULT;
+
+    return max < SIZE_MAX / 4 ? max : SIZE_MAX / 4; /* doubling must not wrap */
 }
 
 void buf_init(struct buf *b, size_t max)

@@ -151,10 +151,14 @@ static bool is_date(struct date d)
     return d.month != 2 || d.day < 29 || leap;
 }
 
+/* What clock_format() can write: an offset may lead out of the four-digit years. */
+#define FIRST_MS (-62167219200000) /* 0000-01-01T00:00:00.000Z */
+#define LAST_MS  253402300799999   /* 9999-12-31T23:59:59.999Z */
+
 bool clock_parse(int64_t *ms, str text)
 {
     unsigned year, month, day, hour, minute, second, fraction;
-    int64_t offset;
+    int64_t offset, at;
     struct date d;
 
     if (!take_number(&text, 4, &year) || !take_char(&text, '-') ||
@@ -170,7 +174,10 @@ bool clock_parse(int64_t *ms, str text)
     d = (struct date){ year, month, day };
     if (!is_date(d) || hour > 23 || minute > 59 || second > 59)
         return false;
-    *ms = days_of_date(d) * 86400000 +
-          (int64_t)((hour * 60 + minute) * 60 + second) * 1000 + fraction - offset;
+    at = days_of_date(d) * 86400000 +
+         (int64_t)((hour * 60 + minute) * 60 + second) * 1000 + fraction - offset;
+    if (at < FIRST_MS || at > LAST_MS)
+        return false;
+    *ms = at;
     return true;
 }

@@ -11,8 +11,9 @@
 static bool is_dangerous(uint32_t c)
 {
     /* C0, DEL and C1 drive terminals; bidi and line separators reorder what is read. */
-    return c < 0x20 || (c >= 0x7f && c <= 0x9f) || (c >= 0x200b && c <= 0x200f) ||
-           (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0xfeff;
+    return c < 0x20 || (c >= 0x7f && c <= 0x9f) || c == 0x61c ||
+           (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) ||
+           (c >= 0x2066 && c <= 0x2069) || c == 0xfeff;
 }
 
 static void escape_byte(struct buf *b, unsigned char c)
@@ -46,7 +47,7 @@ void diag_escape(struct buf *b, str bytes)
 
 void diag_say(const char *fmt, ...)
 {
-    CLEANUP(buf_release) struct buf line = { .max = 16384 };
+    CLEANUP(buf_release) struct buf line = { .max = 4 * 4096 + 16 }; /* all escaped */
     va_list ap;
     char raw[4096];
     ssize_t ignored;

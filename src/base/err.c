@@ -6,13 +6,26 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
+#define WRAP_MAX 200 /* bytes of context; the cause keeps the rest */
+
 /* Foreign bytes in a name must not drive the terminal of whoever reads the message.
- * UTF-8 passes; control characters become '?'. */
+ * UTF-8 passes; control characters and bytes that are not UTF-8 become '?'. */
 static void make_printable(char *msg)
 {
-    for (unsigned char *c = (unsigned char *)msg; *c; c++) {
-        if (*c < 0x20 || *c == 0x7f)
-            *c = '?';
+    str rest = str_from(msg);
+
+    while (rest.n) {
+        uint32_t c;
+        size_t n = utf8_next(rest, &c);
+        bool bad = n == 0 || c < 0x20 || (c >= 0x7f && c <= 0x9f);
+
+        n = n ? n : 1;
+        if (bad)
+            memset(msg, '?', n);
+        msg += n;
+        rest = str_skip(rest, n);
     }
 }
 
@@ -45,15 +58,20 @@ int err_errno(struct err *err, const char *fmt, ...)
 
 int err_wrap(struct err *err, const char *fmt, ...)
 {
-    char inner[sizeof(err->msg)];
-    char outer[sizeof(err->msg)];
+    char context[WRAP_MAX + sizeof(": ")];
+    size_t n, cause;
     va_list ap;
 
-    memcpy(inner, err->msg, sizeof(inner));
     va_start(ap, fmt);
-    vsnprintf(outer, sizeof(outer), fmt, ap);
+    vsnprintf(context, WRAP_MAX + 1, fmt, ap);
     va_end(ap);
-    snprintf(err->msg, sizeof(err->msg), "%.200s: %.300s", outer, inner);
+    n = strlen(context);
+    memcpy(context + n, ": ", 2);
+    n += 2;
+    cause = strnlen(err->msg, sizeof(err->msg) - 1 - n);
+    memmove(err->msg + n, err->msg, cause);
+    memcpy(err->msg, context, n);
+    err->msg[n + cause] = '\0';
     make_printable(err->msg);
     return -1;
 }

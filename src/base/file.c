@@ -106,7 +106,7 @@ static int at_end(int fd, const char *name, size_t max, struct err *err)
                   : err_set(err, ERR_LIMIT, "'%s' is larger than %zu bytes", name, max);
 }
 
-int file_read_fd(int fd, const char *name, struct buf *out, struct err *err)
+static int read_all(int fd, const char *name, struct buf *out, struct err *err)
 {
     size_t max = out->max ? out->max : BUF_MAX_DEFAULT;
 
@@ -127,6 +127,16 @@ int file_read_fd(int fd, const char *name, struct buf *out, struct err *err)
         out->n += (size_t)n;
     }
     return at_end(fd, name, max, err);
+}
+
+int file_read_fd(int fd, const char *name, struct buf *out, struct err *err)
+{
+    size_t before = out->n;
+
+    if (read_all(fd, name, out, err) == 0)
+        return 0;
+    out->n = before;
+    return -1;
 }
 
 int file_read_exact(int fd, const char *name, void *out, size_t n, struct err *err)

@@ -300,9 +300,11 @@ static void test_a_write_that_fails(void)
 
 int main(void)
 {
-    char base[] = "/tmp/tile_test.XXXXXX";
+    const char *tmp = getenv("TMPDIR");
+    char base[512];
     struct err err;
 
+    snprintf(base, sizeof(base), "%s/assay-tile-XXXXXX", tmp && *tmp ? tmp : "/tmp");
     if (!mkdtemp(base) || path_join(dir, base, "tile", &err) < 0)
         return 1;
     test_paths();
