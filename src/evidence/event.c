@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "evidence/event.h"
 
+#include <inttypes.h>
+
 #include "base/clock.h"
 #include "base/codec.h"
 #include "base/err.h"
@@ -77,6 +79,7 @@ static const struct {
     { EVENT_SESSION_START, "client_transport", VALUE_TEXT, MUST },
     { EVENT_SESSION_START, "profile", VALUE_TEXT, MUST },
     { EVENT_SESSION_START, "policy_hash", VALUE_TEXT, MAY },
+    { EVENT_SESSION_START, "investigation", VALUE_BOOL, MAY },
     { EVENT_SESSION_END, "complete", VALUE_BOOL, MUST },
     { EVENT_SESSION_END, "reason", VALUE_TEXT, MUST },
     { EVENT_SESSION_END, "requests", VALUE_COUNT, MUST },
@@ -165,6 +168,8 @@ static void add_member(struct event *e, const char *name, size_t at)
     }
     for (; i > 0 && strcmp(e->member[i - 1].name, name) > 0; i--)
         e->member[i] = e->member[i - 1];
+    if (i > 0 && strcmp(e->member[i - 1].name, name) == 0)
+        e->failed = true;
     e->member[i].name = name;
     e->member[i].at = (uint16_t)at;
     e->member[i].n = (uint16_t)(e->values.n - at);
@@ -188,6 +193,8 @@ void event_add_int(struct event *e, const char *name, int64_t value)
 {
     size_t at = e->values.n;
 
+    if (value > EVENT_INT_MAX || value < -EVENT_INT_MAX)
+        e->failed = true;
     buf_add_i64(&e->values, value);
     add_member(e, name, at);
 }
@@ -222,6 +229,14 @@ void event_add_texts(struct event *e, const char *name, const str *utf8, size_t 
     }
     buf_add_char(&e->values, ']');
     add_member(e, name, at);
+}
+
+void event_add_actor(struct event *e, int64_t pid, int64_t uid)
+{
+    size_t at = e->values.n;
+
+    buf_printf(&e->values, "{\"pid\":%" PRId64 ",\"uid\":%" PRId64 "}", pid, uid);
+    add_member(e, "actor", at);
 }
 
 /* The longest prefix of at most `max` bytes that does not split a character. */
@@ -303,7 +318,7 @@ int event_compose(struct buf *out, const struct event *e, const struct event_pla
     unsigned next = 0;
 
     if (e->failed)
-        return err_set(err, ERR_LIMIT, "event '%s' has too many members or bytes",
+        return err_set(err, ERR_LIMIT, "event '%s' has a member or byte too many",
                        type_names[e->type]);
     buf_add_char(out, '{');
     for (unsigned i = 0; i < e->count; i++) {
@@ -475,6 +490,22 @@ static bool is_kind(const struct json *j, uint32_t node, enum value_kind kind)
     return false;
 }
 
+/* Absent facts are left out, never null, and no number needs a fraction. */
+static int check_values(const struct json *j, struct err *err)
+{
+    int64_t number;
+
+    for (uint32_t i = 0; i < j->count; i++) {
+        if (json_is(j, i, JSON_NULL))
+            return err_set(err, ERR_FORMAT, "has a null");
+        if (json_is(j, i, JSON_NUMBER) && !json_int(j, i, &number))
+            return err_set(err, ERR_FORMAT,
+                           "has a number that is no integer within "
+                           "±(2^53 − 1)");
+    }
+    return 0;
+}
+
 static int check_members(const struct event_view *v, struct err *err)
 {
     for (size_t i = 0; i < COUNT(members); i++) {
@@ -503,7 +534,8 @@ int event_parse(struct event_view *v, struct json *json, str line, struct err *e
     if (!json_is(json, JSON_ROOT, JSON_OBJECT))
         return err_set(err, ERR_FORMAT, "is not an object");
     if (check_canonical(json, line, err) < 0 || parse_common(&made, err) < 0 ||
-        parse_session(&made, err) < 0 || check_members(&made, err) < 0)
+        parse_session(&made, err) < 0 || check_values(json, err) < 0 ||
+        check_members(&made, err) < 0)
         return -1;
     *v = made;
     return 0;

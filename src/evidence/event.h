@@ -26,7 +26,8 @@ struct err;
 
 #define EVENT_LINE_MAX    16384 /* without the newline */
 #define EVENT_FOREIGN_MAX 256   /* bytes of method, tool, id before they are cut */
-#define EVENT_MEMBERS_MAX 32
+#define EVENT_MEMBERS_MAX 32    /* beside those that every event has */
+#define EVENT_INT_MAX     (((int64_t)1 << 53) - 1)
 
 #define EVENT_TYPES(X)                                                                   \
     X(CHAIN_START, "chain_start")                                                        \
@@ -78,7 +79,7 @@ struct event {
         uint16_t at, n;          /* its value in `values` */
     } member[EVENT_MEMBERS_MAX]; /* sorted by name */
     struct buf values;
-    bool failed; /* too many members, or values beyond EVENT_LINE_MAX */
+    bool failed; /* too many members, two of a name, values beyond a limit */
 };
 
 void event_init(struct event *e, enum event_type type); /* may be called again: reuses */
@@ -90,6 +91,7 @@ void event_add_int(struct event *e, const char *name, int64_t value);
 void event_add_bool(struct event *e, const char *name, bool value);
 void event_add_digest(struct event *e, const char *name, const struct digest *d);
 void event_add_texts(struct event *e, const char *name, const str *utf8, size_t count);
+void event_add_actor(struct event *e, int64_t pid, int64_t uid); /* who intervened */
 
 /* Foreign JSON source text (method, tool, id): kept whole up to EVENT_FOREIGN_MAX bytes;
  * beyond, cut at a character, followed by '…', and `sha256_name` carries the hash of all.
