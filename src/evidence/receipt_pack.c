@@ -8,6 +8,7 @@
 #include "json/json.h"
 
 struct checker {
+    const struct receipt_watch *watch;
     struct findings *findings;
     struct receipt_facts *facts;
     struct json json;
@@ -363,6 +364,8 @@ static int check_lines(struct checker *c, str text, struct err *err)
 
     for (str rest = text, line; receipt_line(&rest, &line);) {
         number += lines_between(counted, line.p);
+        if (c->watch)
+            c->watch->on_bytes(c->watch->ctx, (uint64_t)(line.p - counted));
         counted = line.p;
         if (check_line(c, line, number, err) < 0)
             return -1;
@@ -370,11 +373,13 @@ static int check_lines(struct checker *c, str text, struct err *err)
     return c->starved ? err_set(err, ERR_NOMEM, "no memory for a receipt") : 0;
 }
 
-int receipt_pack_check(str text, struct findings *findings, struct receipt_facts *facts,
+int receipt_pack_check(str text, const struct receipt_watch *watch,
+                       struct findings *findings, struct receipt_facts *facts,
                        struct err *err)
 {
     struct receipt_facts found = { .head_known = true, .head = digest_of(STR("empty")) };
-    struct checker c = { .findings = findings,
+    struct checker c = { .watch = watch,
+                         .findings = findings,
                          .facts = &found,
                          .text = { .max = RECEIPT_LINE_MAX } };
     int r;

@@ -39,10 +39,17 @@ struct receipt_facts {
  * '\n' is not part of it, a last line without '\n' is a line. */
 bool receipt_line(str *rest, str *line);
 
+/* Told how many bytes were looked at since the last call; may be NULL. */
+struct receipt_watch {
+    void (*on_bytes)(void *ctx, uint64_t bytes);
+    void *ctx;
+};
+
 /* Check all lines; what is wrong goes to `findings` (STAGE_RECEIPTS and STAGE_TYPES).
  * Fails only for want of memory or at IDSET_MAX. */
-MUST_CHECK int receipt_pack_check(str text, struct findings *findings,
-                                  struct receipt_facts *facts, struct err *err);
+MUST_CHECK int receipt_pack_check(str text, const struct receipt_watch *watch,
+                                  struct findings *findings, struct receipt_facts *facts,
+                                  struct err *err);
 
 /* Is this a type that a pack may hold? */
 bool receipt_type_allowed(str type);

@@ -88,7 +88,7 @@ static struct receipt_facts check(const char *text, struct findings *f)
     struct receipt_facts facts = { 0 };
     struct err err = { 0 };
 
-    ok(receipt_pack_check(str_from(text), f, &facts, &err) == 0, "checked");
+    ok(receipt_pack_check(str_from(text), NULL, f, &facts, &err) == 0, "checked");
     return facts;
 }
 

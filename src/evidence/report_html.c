@@ -21,7 +21,7 @@ static const char head[] =
     "header{border-left:8px solid var(--c)}h1{margin:0 0 4px;font-size:26px;color:var(--c)}\n"
     "h2{margin:0 0 12px;font-size:17px}p{margin:6px 0}.soft{color:var(--soft)}\n"
     "table{border-collapse:collapse;width:100%}th{text-align:left;font-weight:500;"
-    "color:var(--soft);padding:5px 16px 5px 0;vertical-align:top;white-space:nowrap}\n"
+    "color:var(--soft);padding:5px 16px 5px 0;vertical-align:top;white-space:nowrap;width:190px}\n"
     "td{padding:5px 0;overflow-wrap:anywhere}tr+tr{border-top:1px solid var(--line)}\n"
     "code{font:13px/1.5 ui-monospace,monospace;overflow-wrap:anywhere}\n"
     "ul{margin:0;padding:0;list-style:none}li+li{margin-top:14px;padding-top:14px;"
@@ -109,7 +109,7 @@ static void add_facts(struct buf *out, const struct report *r)
 
     if (!v->has_manifest)
         return;
-    buf_add(out, STR("<section><h2>The pack</h2><table>\n"));
+    buf_add(out, STR("<section><h2>What the pack says</h2><table>\n"));
     add_row(out, "Pack", m->pack_id);
     add_row(out, "Run", m->run_id);
     add_row(out, "Signed by", m->signer_id);

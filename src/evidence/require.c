@@ -77,7 +77,7 @@ static void check_age(struct verify *v)
     if (!clock_parse(&end, v->manifest->timestamp_end))
         return; /* the schema has seen to it */
     age = v->result->verified_at - end;
-    if (age > 0 && (uint64_t)age > limit * (uint64_t)HOUR_MS)
+    if (age > 0 && (uint64_t)((age - 1) / HOUR_MS) >= limit)
         unmet(v, REQUIRE_AGE, FINDING_PACK_STALE,
               findings_text(&v->result->findings,
                             "its last receipt is %lld hours old, %llu are allowed",

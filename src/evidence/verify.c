@@ -73,6 +73,27 @@ static int file_fault(struct verify *v, str name, const struct err *why, struct 
     return 0;
 }
 
+#define CHUNK ((size_t)4 << 20) /* between two looks at the progress */
+
+static void advance(struct verify *v, uint64_t bytes)
+{
+    v->done += bytes;
+    if (v->options->on_progress)
+        v->options->on_progress(v->options->progress, v->done, v->total);
+}
+
+static struct digest hash_file(struct verify *v, str bytes)
+{
+    CLEANUP(hasher_release) struct hasher h = { 0 };
+
+    hasher_init(&h);
+    for (str rest = bytes; rest.n; rest = str_skip(rest, CHUNK)) {
+        hasher_add(&h, str_first(rest, CHUNK));
+        advance(v, str_first(rest, CHUNK).n);
+    }
+    return hasher_finish(&h);
+}
+
 /* Map one listed file and compare it with its entry. */
 static int check_file(struct verify *v, const struct manifest_file *entry,
                       struct err *err)
@@ -85,7 +106,9 @@ static int check_file(struct verify *v, const struct manifest_file *entry,
         return file_fault(v, entry->path, &why, err);
     file->name = entry->path;
     v->file_count++;
-    actual = digest_of(file->map.bytes);
+    actual = hash_file(v, file->map.bytes);
+    if (str_is(entry->path, RECEIPT_PACK_NAME))
+        v->result->receipt_pack_sha256 = actual;
     if (!digest_equal(&actual, &entry->sha256))
         verify_add(v, FINDING_MANIFEST_TAMPER, STAGE_FILE_HASHES, entry->path,
                    "'%s' was changed: its SHA-256 is not the one in the manifest",
@@ -101,6 +124,9 @@ static int check_files(struct verify *v, struct err *err)
 {
     const struct manifest *m = v->manifest;
 
+    for (size_t i = 0; i < m->file_count; i++)
+        v->total += str_is(m->files[i].path, RECEIPT_PACK_NAME) ? 2 * m->files[i].bytes
+                                                                : m->files[i].bytes;
     for (size_t i = 0; i < m->file_count; i++) {
         if (check_file(v, &m->files[i], err) < 0)
             return -1;
@@ -190,15 +216,19 @@ static void compare_receipts(struct verify *v)
                     (unsigned long long)m->n_receipts, (unsigned long long)r->count);
 }
 
+static void on_receipts(void *ctx, uint64_t bytes)
+{
+    advance(ctx, bytes);
+}
+
 static int check_receipts(struct verify *v, struct err *err)
 {
+    const struct receipt_watch watch = { on_receipts, v };
     struct verify_result *r = v->result;
     str text = STR("");
 
     r->has_receipt_pack = verify_file_bytes(v, RECEIPT_PACK_NAME, &text);
-    if (r->has_receipt_pack)
-        r->receipt_pack_sha256 = digest_of(text);
-    if (receipt_pack_check(text, &r->findings, &r->receipts, err) < 0)
+    if (receipt_pack_check(text, &watch, &r->findings, &r->receipts, err) < 0)
         return err_wrap(err, "%s", RECEIPT_PACK_NAME);
     compare_receipts(v);
     return 0;
@@ -319,6 +349,10 @@ static void look_up_key(struct verify *v)
         (o->lock && !o->lock->any_signer &&
          lock_allows_signer(o->lock, &m->signer_pubkey_sha256)))
         v->result->key = KEY_PINNED;
+    if (v->result->key == KEY_UNKNOWN)
+        verify_warn(v,
+                    "the signer is not known here: whoever made the pack may have made "
+                    "the key (--signer or --lock name the one that you expect)");
     if (!o->keys || !keys_id_valid(m->signer_id))
         return;
     memcpy(id, m->signer_id.p, m->signer_id.n);

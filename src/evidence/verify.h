@@ -61,6 +61,8 @@ struct verify_options {
     const char *expected_commit; /* 40 hex digits, or NULL */
     bool require_complete;
     bool require_claim_pass;
+    void (*on_progress)(void *ctx, uint64_t done, uint64_t total); /* bytes; or NULL */
+    void *progress;
 };
 
 enum requirement_kind {
@@ -129,6 +131,7 @@ struct verify {
     struct verify_result *result;
     int dir;
     const struct manifest *manifest;
+    uint64_t done, total;      /* bytes looked at, for on_progress */
     struct verify_file *files; /* those of files[] that are there, in that order */
     size_t file_count;
 };

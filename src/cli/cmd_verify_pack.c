@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/codec.h"
+#include "base/diag.h"
+#include "base/err.h"
+#include "base/file.h"
+#include "cli/command.h"
+#include "cli/options.h"
+#include "cli/progress.h"
+#include "cli/terminal.h"
+#include "evidence/report.h"
+#include "evidence/verify.h"
+
+/* What was asked for on the command line. */
+struct request {
+    const char *signer, *lock_file, *commit;
+    const char *out, *html, *badge;
+    struct option_number max_age;
+    bool json, ci_binding, complete, claim_pass;
+};
+
+/* The same, read and checked. */
+struct setup {
+    struct verify_options options;
+    struct digest signer;
+    struct lock lock;
+    struct keys keys;
+    bool has_lock;
+};
+
+static int read_lock(struct setup *s, const char *path, struct err *err)
+{
+    CLEANUP(buf_release) struct buf text = { .max = LOCK_MAX_BYTES };
+
+    if (file_read(path, &text, err) < 0)
+        return -1;
+    if (lock_read(&s->lock, buf_str(&text), err) < 0)
+        return err_wrap(err, "the lock file '%s'", path);
+    s->has_lock = true;
+    return 0;
+}
+
+static int set_up(struct setup *s, const struct request *q, struct err *err)
+{
+    struct err no_keys = { .code = ERR_NONE };
+    uint8_t commit[20];
+
+    if (q->signer && !digest_from_hex(&s->signer, str_from(q->signer)))
+        return err_set(err, ERR_FORMAT,
+                       "--signer '%s' is not a fingerprint of 64 lower-case hex digits",
+                       q->signer);
+    if (q->commit && !hex_decode(commit, sizeof(commit), str_from(q->commit)))
+        return err_set(err, ERR_FORMAT,
+                       "--expected-commit-sha '%s' is not 40 lower-case hex digits",
+                       q->commit);
+    if (q->lock_file && read_lock(s, q->lock_file, err) < 0)
+        return -1;
+    s->options = (struct verify_options){
+        .clock = &clock_system,
+        .keys = keys_open(&s->keys, NULL, &no_keys) == 0 ? &s->keys : NULL,
+        .lock = s->has_lock ? &s->lock : NULL,
+        .signer = q->signer ? &s->signer : NULL,
+        .limit_age = q->max_age.given,
+        .max_age_hours = q->max_age.value,
+        .require_ci_binding = q->ci_binding,
+        .expected_commit = q->commit,
+        .require_complete = q->complete,
+        .require_claim_pass = q->claim_pass,
+        .on_progress = progress_report,
+    };
+    return 0;
+}
+
+static void put(str text) /* foreign bytes */
+{
+    CLEANUP(buf_release) struct buf b = { .max = (size_t)64 << 20 };
+
+    diag_escape(&b, text);
+    fwrite(b.p, 1, b.n, stdout);
+}
+
+static void put_line(const char *name, str text)
+{
+    printf("  %-10s ", name);
+    put(text);
+    puts("");
+}
+
+static void put_verdict(const char *dir, const struct verify_result *v)
+{
+    static const struct {
+        enum paint colour;
+        const char *word, *meaning;
+    } faces[] = {
+        [VERIFY_SOUND] = { PAINT_GREEN, "SOUND",
+                           "nothing was changed since it was signed" },
+        [VERIFY_UNMET] = { PAINT_YELLOW, "SOUND, BUT NOT WHAT YOU ASKED FOR",
+                           "nothing was changed, yet a requirement is not met" },
+        [VERIFY_TAMPERED] = { PAINT_RED, "TAMPERED", "it is not what was signed" },
+    };
+
+    printf("%s%s%s ", paint(stdout, faces[v->verdict].colour), faces[v->verdict].word,
+           paint(stdout, PAINT_END));
+    put(str_from(dir));
+    printf(": %s\n", faces[v->verdict].meaning);
+}
+
+static void put_key(const struct verify_result *v)
+{
+    char hex[2 * DIGEST_SIZE];
+
+    digest_hex(hex, &v->manifest.signer_pubkey_sha256);
+    printf("  %-10s %.64s\n  %-10s ", "key", hex, "");
+    if (!v->signature_good)
+        puts("its signature is not good: nobody vouches for this pack");
+    else if (v->key == KEY_PINNED)
+        puts("known: it is the key that you named");
+    else if (v->key == KEY_LOCAL)
+        printf("known: it is the key '%s' of this machine\n", v->local_id);
+    else
+        puts("unknown: compare this fingerprint with one that you got another way");
+}
+
+static void put_facts(const struct verify_result *v)
+{
+    const struct manifest *m = &v->manifest;
+
+    if (!v->has_manifest)
+        return;
+    put_line("pack", m->pack_id);
+    put_line("signed by", m->signer_id);
+    put_key(v);
+    printf("  %-10s %llu, ", "receipts", (unsigned long long)v->receipts.count);
+    put(m->timestamp_start);
+    fputs(" to ", stdout);
+    put(m->timestamp_end);
+    puts("");
+    put_line("claims", m->claim_check);
+    if (v->receipts.has_session)
+        printf("  %-10s %s\n", "session",
+               v->receipts.session_complete ? "complete" : "not complete");
+}
+
+static void put_finding(const struct finding *f)
+{
+    const struct finding_info *info = finding_info(f->code);
+
+    printf("\n%s%s%s ", paint(stdout, PAINT_RED), info->name, paint(stdout, PAINT_END));
+    fwrite(f->message.p, 1, f->message.n, stdout);
+    printf("\n  means  %s\n  do     %s\n", info->meaning, info->advice);
+}
+
+static void put_requirements(const struct verify_result *v)
+{
+    for (unsigned i = 0; i < REQUIREMENTS; i++) {
+        const struct requirement *r = &v->requirements[i];
+        const char *code = finding_info(r->code)->name;
+
+        if (!r->asked || (!r->met && v->verdict == VERIFY_TAMPERED))
+            continue;
+        printf("\n%s%s%s %s%s", r->met ? "" : paint(stdout, PAINT_YELLOW),
+               requirement_flag((enum requirement_kind)i),
+               r->met ? "" : paint(stdout, PAINT_END),
+               r->met ? "is met" : "is not met: ", "");
+        fwrite(r->message.n ? r->message.p : "", 1, r->message.n, stdout);
+        printf(*code ? " (%s)" : "%s", code);
+    }
+    puts("");
+}
+
+static void print_text(const char *dir, const struct verify_result *v)
+{
+    put_verdict(dir, v);
+    put_facts(v);
+    for (size_t i = 0; i < v->findings.count; i++)
+        put_finding(&v->findings.items[i]);
+    if (v->findings.left_out)
+        printf("\nand %llu more\n", (unsigned long long)v->findings.left_out);
+    put_requirements(v);
+    for (size_t i = 0; i < v->warning_count; i++)
+        printf("note: " STR_FMT "\n", STR_ARG(v->warnings[i]));
+    puts(VERIFY_BOUNDARY);
+}
+
+static const char *status_of(const struct verify_result *v)
+{
+    if (v->verdict == VERIFY_SOUND)
+        return "ok";
+    if (v->verdict == VERIFY_TAMPERED)
+        return "failed";
+    if (v->requirements[REQUIRE_LOCK].asked && !v->requirements[REQUIRE_LOCK].met)
+        return "lock_mismatch";
+    if (v->requirements[REQUIRE_CLAIM_PASS].asked &&
+        !v->requirements[REQUIRE_CLAIM_PASS].met)
+        return "claim_gate_failed";
+    return "requirement_failed";
+}
+
+static const char *verdict_of(const struct verify_result *v)
+{
+    if (v->verdict == VERIFY_TAMPERED)
+        return "TAMPERED";
+    return str_is(v->manifest.claim_check, "FAIL") ? "HONEST_FAIL" : "PASS";
+}
+
+static void put_json_signer(struct pretty *p, const struct verify_result *v)
+{
+    static const char *const standings[] = {
+        [KEY_UNKNOWN] = "unknown", [KEY_LOCAL] = "local", [KEY_PINNED] = "pinned"
+    };
+    char hex[2 * DIGEST_SIZE];
+
+    if (!v->has_manifest)
+        return;
+    digest_hex(hex, &v->manifest.signer_pubkey_sha256);
+    pretty_object(p, "signer");
+    pretty_string(p, "signer_id", v->manifest.signer_id);
+    pretty_string(p, "fingerprint", str_of(hex, sizeof(hex)));
+    pretty_bool(p, "signature_good", v->signature_good);
+    pretty_text(p, "key", standings[v->key]);
+    pretty_end_object(p);
+}
+
+static void put_json_requirements(struct pretty *p, const struct verify_result *v)
+{
+    pretty_array(p, "requirements");
+    for (unsigned i = 0; i < REQUIREMENTS; i++) {
+        const struct requirement *r = &v->requirements[i];
+
+        if (!r->asked)
+            continue;
+        pretty_object(p, NULL);
+        pretty_text(p, "requirement", requirement_flag((enum requirement_kind)i));
+        pretty_bool(p, "met", r->met);
+        if (r->code)
+            pretty_text(p, "code", finding_info(r->code)->name);
+        if (r->message.n)
+            pretty_string(p, "message", r->message);
+        pretty_end_object(p);
+    }
+    pretty_end_array(p);
+}
+
+static void add_json(struct pretty *p, const char *dir, const struct verify_result *v,
+                     const struct report *r)
+{
+    pretty_object(p, NULL);
+    pretty_text(p, "command", "verify-pack");
+    pretty_text(p, "status", status_of(v));
+    pretty_text(p, "verdict", verdict_of(v));
+    pretty_string(p, "claim_check",
+                  v->has_manifest ? v->manifest.claim_check : STR("N/A"));
+    pretty_text(p, "pack_dir", dir);
+    put_json_signer(p, v);
+    if (v->receipts.has_session)
+        pretty_bool(p, "session_complete", v->receipts.session_complete);
+    put_json_requirements(p, v);
+    pretty_text(p, "boundary", VERIFY_BOUNDARY);
+    report_members(p, r);
+    pretty_end_object(p);
+}
+
+static void add_json_error(struct pretty *p, const char *dir, const struct err *err)
+{
+    pretty_object(p, NULL);
+    pretty_text(p, "command", "verify-pack");
+    pretty_text(p, "status", "error");
+    pretty_text(p, "pack_dir", dir);
+    pretty_text(p, "error", err->msg);
+    pretty_end_object(p);
+}
+
+static int write_file(const char *path, const struct buf *b, struct err *err)
+{
+    if (buf_check(b, "the report", err) < 0)
+        return -1;
+    return file_replace(path, buf_str(b), 0644, err);
+}
+
+static int write_files(const struct request *q, const struct report *r, const char *dir,
+                       struct err *err)
+{
+    CLEANUP(buf_release) struct buf json = { .max = REPORT_MAX };
+    CLEANUP(buf_release) struct buf html = { .max = REPORT_MAX };
+    CLEANUP(buf_release) struct buf badge = { 0 };
+
+    report_add(&json, r);
+    buf_add_char(&json, '\n');
+    report_add_html(&html, r, dir);
+    report_add_badge(&badge, r);
+    if (q->out && write_file(q->out, &json, err) < 0)
+        return -1;
+    if (q->html && write_file(q->html, &html, err) < 0)
+        return -1;
+    return q->badge ? write_file(q->badge, &badge, err) : 0;
+}
+
+static enum exit_code code_of(const struct verify_result *v)
+{
+    static const enum exit_code codes[] = {
+        [VERIFY_SOUND] = EXIT_GOOD,
+        [VERIFY_UNMET] = EXIT_NO,
+        [VERIFY_TAMPERED] = EXIT_INTEGRITY,
+    };
+
+    return codes[v->verdict];
+}
+
+/* One pack: print it, or put it into the JSON that is being composed. */
+static enum exit_code answer(const char *dir, const struct request *q, struct setup *s,
+                             struct pretty *p)
+{
+    CLEANUP(verify_result_release) struct verify_result v = { 0 };
+    struct progress progress;
+    struct err err = { .code = ERR_NONE };
+    struct report r;
+    int failed;
+
+    progress_start(&progress, "verifying the pack", &clock_system);
+    s->options.progress = &progress;
+    failed = verify_pack(dir, &s->options, &v, &err);
+    progress_finish(&progress);
+    if (failed == 0)
+        report_of(&r, &v, s->options.lock);
+    if (failed == 0 && write_files(q, &r, dir, &err) < 0)
+        failed = -1;
+    if (failed < 0) {
+        if (p)
+            add_json_error(p, dir, &err);
+        return command_fail(&err);
+    }
+    if (p)
+        add_json(p, dir, &v, &r);
+    else
+        print_text(dir, &v);
+    return code_of(&v);
+}
+
+/* Damage outweighs not knowing, and that a wish. */
+static enum exit_code worse(enum exit_code a, enum exit_code b)
+{
+    static const int weight[] = {
+        [EXIT_GOOD] = 0, [EXIT_NO] = 1, [EXIT_INTEGRITY] = 3, [EXIT_BAD_INPUT] = 2
+    };
+
+    return weight[a] >= weight[b] ? a : b;
+}
+
+static enum exit_code answer_all(const struct operands *dirs, const struct request *q,
+                                 struct setup *s)
+{
+    CLEANUP(buf_release) struct buf json = { .max = 64 * REPORT_MAX };
+    enum exit_code code = EXIT_GOOD;
+    struct err err = { .code = ERR_NONE };
+    struct pretty p;
+
+    pretty_init(&p, &json);
+    if (dirs->count > 1)
+        pretty_array(&p, NULL);
+    for (int i = 0; i < dirs->count; i++) {
+        if (i && !q->json)
+            puts("");
+        code = worse(code, answer(dirs->at[i], q, s, q->json ? &p : NULL));
+    }
+    if (!q->json)
+        return code;
+    if (dirs->count > 1)
+        pretty_end_array(&p);
+    buf_add_char(&json, '\n');
+    if (buf_check(&json, "the answer", &err) < 0)
+        return command_fail(&err);
+    fwrite(json.p, 1, json.n, stdout);
+    return code;
+}
+
+static enum exit_code run(int argc, char **argv)
+{
+    struct request q = { 0 };
+    struct operands dirs = { .min = 1, .max = OPERANDS_ANY };
+    const struct option table[] = {
+        { "signer", "FINGERPRINT", "the key that must have signed", .text = &q.signer },
+        { "lock", "FILE", "the lock file that it must fit", .text = &q.lock_file },
+        { "max-age-hours", "N", "refuse an older pack", .number = &q.max_age },
+        { "require-ci-binding", NULL, "it must name the build that made it",
+          .flag = &q.ci_binding },
+        { "expected-commit-sha", "SHA", "the commit that it must belong to",
+          .text = &q.commit },
+        { "require-complete", NULL, "its session must be complete", .flag = &q.complete },
+        { "require-claim-pass", NULL, "its claims must have passed",
+          .flag = &q.claim_pass },
+        { "json", NULL, "print the report as JSON", .flag = &q.json },
+        { "out", "FILE", "write verify_report.json there", .text = &q.out },
+        { "html", "FILE", "write a page for people there", .text = &q.html },
+        { "badge", "FILE", "write an SVG badge there", .text = &q.badge },
+        { 0 },
+    };
+    struct setup s = { 0 };
+    struct err err = { .code = ERR_NONE };
+    enum exit_code code;
+
+    if (!options_parse(&cmd_verify_pack, table, argc, argv, &dirs, &code))
+        return code;
+    if (dirs.count > 1 && (q.out || q.html || q.badge)) {
+        diag_say("--out, --html and --badge take one pack, %d were given", dirs.count);
+        return EXIT_BAD_INPUT;
+    }
+    code = set_up(&s, &q, &err) < 0 ? command_fail(&err) : answer_all(&dirs, &q, &s);
+    lock_release(&s.lock);
+    return code;
+}
+
+const struct command cmd_verify_pack = {
+    .name = "verify-pack",
+    .usage = "[FLAGS] DIR...",
+    .summary = "check that a proof pack is what was signed",
+    .run = run,
+};
