@@ -26,8 +26,8 @@ static uint64_t tag_of(struct text t)
 
 static bool pair_repeats(const struct json *j, uint32_t object, uint32_t count)
 {
-    uint64_t tags[MEMBERS_PAIRWISE];
-    uint32_t names[MEMBERS_PAIRWISE];
+    UNINITIALIZED uint64_t tags[MEMBERS_PAIRWISE];
+    UNINITIALIZED uint32_t names[MEMBERS_PAIRWISE];
     bool escaped = false;
     uint32_t n = 0;
 

@@ -67,19 +67,50 @@ static inline void take_digit(struct decimal *d, char c, bool after_point)
     }
 }
 
+/* Eight digits at once; false when there are not eight. */
+static inline bool eight_digits(const char *p, uint64_t *value)
+{
+    uint64_t w;
+
+    memcpy(&w, p, 8);
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+    w = __builtin_bswap64(w);
+#endif
+    if ((w & (w + 0x0606060606060606u) & 0xf0f0f0f0f0f0f0f0u) != 0x3030303030303030u)
+        return false;
+    w = (w & 0x0f0f0f0f0f0f0f0fu) * 2561 >> 8;     /* tens and ones: 10 × 256 + 1 */
+    w = (w & 0x00ff00ff00ff00ffu) * 6553601 >> 16; /* 100 × 65536 + 1 */
+    *value = (w & 0x0000ffff0000ffffu) * 42949672960001u >> 32; /* 10000 × 2^32 + 1 */
+    return true;
+}
+
+/* Digits from raw.p[i] on; returns where they end. */
+static inline size_t take_digits(struct decimal *d, str raw, size_t i, bool after_point)
+{
+    uint64_t eight;
+
+    while (i < raw.n && is_digit(raw.p[i])) {
+        if (d->digits && d->count <= DIGITS_EXACT - 8 && raw.n - i >= 8 &&
+            eight_digits(raw.p + i, &eight)) {
+            d->digits = d->digits * 100000000 + eight;
+            d->count += 8;
+            d->exponent -= after_point ? 8 : 0;
+            i += 8;
+        } else {
+            take_digit(d, raw.p[i++], after_point);
+        }
+    }
+    return i;
+}
+
 /* Only what a JSON parser accepted comes here. */
 static struct decimal read_decimal(str raw)
 {
     struct decimal d = { .negative = raw.n && raw.p[0] == '-' };
-    bool after_point = false;
-    size_t i = d.negative;
+    size_t i = take_digits(&d, raw, d.negative, false);
 
-    for (; i < raw.n && (is_digit(raw.p[i]) || raw.p[i] == '.'); i++) {
-        if (raw.p[i] == '.')
-            after_point = true;
-        else
-            take_digit(&d, raw.p[i], after_point);
-    }
+    if (i < raw.n && raw.p[i] == '.')
+        i = take_digits(&d, raw, i + 1, true);
     if (i < raw.n)
         d.exponent += read_exponent(str_skip(raw, i + 1));
     return d;
@@ -169,19 +200,19 @@ static double exact(str raw)
     return raw.p[0] == '-' ? -strtod(text, NULL) : strtod(text, NULL);
 }
 
-bool number_parse(double *out, str raw)
+/* `d` is what read_decimal() made of `raw`. */
+static bool round_decimal(double *out, const struct decimal *d, str raw)
 {
-    struct decimal d = read_decimal(raw);
     uint64_t bits, next;
 
-    if (d.digits == 0 || d.exponent < POWERS_FIRST) {
-        *out = make_double(d.negative, 0); /* 19 digits × 10^-343 round to zero */
+    if (d->digits == 0 || d->exponent < POWERS_FIRST) {
+        *out = make_double(d->negative, 0); /* 19 digits × 10^-343 round to zero */
         return true;
     }
-    if (d.exponent > 308)
+    if (d->exponent > 308)
         return false;
-    if (!nearest(d.digits, (int)d.exponent, &bits) ||
-        (d.cut && (!nearest(d.digits + 1, (int)d.exponent, &next) || next != bits))) {
+    if (!nearest(d->digits, (int)d->exponent, &bits) ||
+        (d->cut && (!nearest(d->digits + 1, (int)d->exponent, &next) || next != bits))) {
         double value = exact(raw);
 
         if (isinf(value))
@@ -191,8 +222,15 @@ bool number_parse(double *out, str raw)
     }
     if (bits >> FRACTION == EXPONENT_MAX)
         return false;
-    *out = make_double(d.negative, bits);
+    *out = make_double(d->negative, bits);
     return true;
+}
+
+bool number_parse(double *out, str raw)
+{
+    struct decimal d = read_decimal(raw);
+
+    return round_decimal(out, &d, raw);
 }
 
 /* digits × 10^exponent with no more digits than needed. */
@@ -265,20 +303,30 @@ static const char pairs[] = "00010203040506070809101112131415161718192021222324"
                             "50515253545556575859606162636465666768697071727374"
                             "75767778798081828384858687888990919293949596979899";
 
-/* Decimal digits, right-aligned in front of `end`. Returns where they start. */
-static char *put_digits(char *end, uint64_t value)
+static inline char *put_pair(char *end, uint32_t value)
 {
-    while (value >= 100) {
-        end -= 2;
-        memcpy(end, pairs + 2 * (value % 100), 2);
-        value /= 100;
+    memcpy(end - 2, pairs + 2 * value, 2);
+    return end - 2;
+}
+
+/* Decimal digits, right-aligned in front of `end`. Returns where they start. */
+static inline char *put_digits(char *end, uint64_t value)
+{
+    uint32_t rest;
+
+    while (value >= 100000000) {
+        rest = (uint32_t)(value % 100000000);
+        value /= 100000000;
+        for (int i = 0; i < 4; i++) {
+            end = put_pair(end, rest % 100);
+            rest /= 100;
+        }
     }
-    if (value >= 10) {
-        end -= 2;
-        memcpy(end, pairs + 2 * value, 2);
-        return end;
-    }
-    *--end = (char)('0' + value);
+    for (rest = (uint32_t)value; rest >= 100; rest /= 100)
+        end = put_pair(end, rest % 100);
+    if (rest >= 10)
+        return put_pair(end, rest);
+    *--end = (char)('0' + rest);
     return end;
 }
 
@@ -381,5 +429,5 @@ size_t number_canonical(char out[static NUMBER_TEXT_MAX], str raw, bool capital_
     if (d.count <= DIGITS_ASIDE && d.exponent > -290 && d.exponent < 290)
         return print(out, d.negative, (struct shortest){ d.digits, (int)d.exponent },
                      capital_e);
-    return number_parse(&value, raw) ? number_format(out, value, capital_e) : 0;
+    return round_decimal(&value, &d, raw) ? number_format(out, value, capital_e) : 0;
 }
