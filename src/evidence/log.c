@@ -118,7 +118,7 @@ int log_lock(struct log *log, struct err *err)
         return -1;
     }
     log->locked = true;
-    head_set_owner(&log->head, getpid());
+    head_set_owner(&log->head, log->pid);
     return 0;
 }
 

@@ -53,6 +53,7 @@ struct log {
 
     struct origin origin; /* name fixed; keys as last read by publish.c */
     struct live live;
+    pid_t pid;
     int lock_fd;
     int checkpoint_fd;
     struct head head;

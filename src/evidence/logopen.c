@@ -26,6 +26,7 @@ static struct log *log_new(const struct log_options *o, struct err *err)
         err_set(err, ERR_NOMEM, "no memory");
         return NULL;
     }
+    log->pid = getpid();
     log->keys = *o->keys;
     log->clock = *o->clock;
     log->entropy = *o->entropy;

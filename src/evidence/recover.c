@@ -52,7 +52,7 @@ static int reopen_head(struct log *log, struct err *err)
         return -1;
     file_close(&log->head.fd);
     log->head = fresh;
-    head_set_owner(&log->head, getpid());
+    head_set_owner(&log->head, log->pid);
     return 0;
 }
 
