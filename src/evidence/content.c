@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a receipt may store of foreign JSON; declared in receipt.h. */
 #include <math.h>
+#include <stdio.h>
 
+#include "base/codec.h"
 #include "base/err.h"
 #include "base/utf8.h"
 #include "evidence/receipt.h"
@@ -98,4 +100,70 @@ bool content_add(struct buf *out, const struct json *j, uint32_t node)
     if (settle(out, start, add_value(out, j, node)))
         return true;
     return content_add_raw(out, json_raw(j, node));
+}
+
+static void put_hash(struct content_hash *out, const char *tag, const struct digest *d)
+{
+    char hex[2 * DIGEST_SIZE];
+
+    digest_hex(hex, d);
+    snprintf(out->text, sizeof(out->text), "%s:%.*s", tag, (int)sizeof(hex), hex);
+}
+
+void content_digest(struct content_hash *out, str bytes, str pepper)
+{
+    struct digest d = pepper.n ? hmac_of(pepper, bytes) : digest_of(bytes);
+
+    *out = (struct content_hash){ 0 };
+    put_hash(out, pepper.n ? "hmac-sha256" : "sha256", &d);
+}
+
+/* There is no canonical form: hash what stands there, and say why. */
+static void hash_raw(struct content_hash *out, str raw, str pepper, const struct err *why)
+{
+    struct digest d = pepper.n ? hmac_of(pepper, raw) : digest_of(raw);
+
+    put_hash(out, pepper.n ? "hmac-sha256" : "raw-sha256", &d);
+    snprintf(out->reason, sizeof(out->reason), "no canonical form: %.*s",
+             CONTENT_REASON_MAX - 32, why->msg);
+}
+
+static int hash_keyed(struct content_hash *out, const struct json *j, uint32_t node,
+                      str pepper, struct err *why, struct err *err)
+{
+    CLEANUP(buf_release) struct buf text = { .max = CONTENT_HASH_BYTES };
+    struct sink sink = buf_sink(&text);
+
+    if (jcs_write(j, node, JCS_RFC8785, &sink, why) < 0) {
+        hash_raw(out, json_raw(j, node), pepper, why);
+        return 0;
+    }
+    if (buf_check(&text, "a value that is hashed with a key", err) < 0)
+        return -1;
+    content_digest(out, buf_str(&text), pepper);
+    return 0;
+}
+
+int content_hash(struct content_hash *out, const struct json *j, uint32_t node,
+                 str pepper, struct err *err)
+{
+    CLEANUP(hasher_release) struct hasher h = { 0 };
+    struct err why = { 0 };
+    struct digest d;
+    struct sink sink;
+
+    *out = (struct content_hash){ 0 };
+    if (pepper.n)
+        return hash_keyed(out, j, node, pepper, &why, err);
+    hasher_init(&h);
+    sink = hasher_sink(&h);
+    if (jcs_write(j, node, JCS_RFC8785, &sink, &why) < 0) {
+        if (why.code == ERR_NOMEM)
+            return err_set(err, ERR_NOMEM, "%s", why.msg);
+        hash_raw(out, json_raw(j, node), pepper, &why);
+        return 0;
+    }
+    d = hasher_finish(&h);
+    put_hash(out, "sha256", &d);
+    return 0;
 }

@@ -157,4 +157,25 @@ bool content_add(struct buf *out, const struct json *j, uint32_t node);
  * UTF-8. */
 bool content_add_raw(struct buf *out, str raw);
 
+/* The hash of a JSON value as events and receipts state it. */
+#define CONTENT_HASH_MAX   80
+#define CONTENT_REASON_MAX 160
+
+struct content_hash {
+    char text[CONTENT_HASH_MAX];     /* "sha256:<hex>", NUL-terminated */
+    char reason[CONTENT_REASON_MAX]; /* why it is a raw one; "" when it is not */
+};
+
+/* Over the value's RFC 8785 form. A value that has none is hashed as it stands:
+ * "raw-sha256:<hex>", with the reason. With a pepper (not empty) both are keyed:
+ * "hmac-sha256:<hex>". ERR_NOMEM, or ERR_LIMIT with a pepper and a value beyond
+ * CONTENT_HASH_BYTES. */
+#define CONTENT_HASH_BYTES ((size_t)1 << 30)
+
+MUST_CHECK int content_hash(struct content_hash *out, const struct json *j, uint32_t node,
+                            str pepper, struct err *err);
+
+/* Of bytes that are no JSON of ours to canonicalise: frames, missing arguments. */
+void content_digest(struct content_hash *out, str bytes, str pepper);
+
 #endif

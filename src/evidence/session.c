@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/utf8.h"
 #include "evidence/session_internal.h"
 
 #define SESSION_HEX 8 /* digits of the session's id in the name of its receipts file */
@@ -144,6 +145,18 @@ static int start(struct session *s, const char *id, const struct session_options
     return 0;
 }
 
+static int check_texts(const struct session_options *o, struct err *err)
+{
+    const char *const texts[] = { o->server_id, o->transport, o->client_transport,
+                                  o->profile, o->policy_hash };
+
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        if (!utf8_valid(str_from(texts[i])))
+            return err_set(err, ERR_FORMAT, "what a session is called must be UTF-8");
+    }
+    return 0;
+}
+
 int session_open(struct session **out, const struct session_options *options,
                  struct err *err)
 {
@@ -156,7 +169,8 @@ int session_open(struct session **out, const struct session_options *options,
     s->pack_empty = options->pack_empty;
     s->lost_before = log_lost_total(options->log);
     s->receipts.fd = -1;
-    if (entropy_id(log_entropy(s->log), id, "mcp_", err) < 0 ||
+    if (check_texts(options, err) < 0 ||
+        entropy_id(log_entropy(s->log), id, "mcp_", err) < 0 ||
         name_receipts(s, id, err) < 0 || start(s, id, options, err) < 0) {
         session_free(s);
         return -1;
@@ -275,7 +289,8 @@ int session_request(struct session *s, const struct message *m,
     message_event(&s->event, EVENT_REQUEST_RECEIVED, m);
     event_add_text(&s->event, "arguments_hash", request->arguments_hash);
     add_optional(&s->event, "raw_reason", request->raw_reason);
-    add_optional(&s->event, "trace", request->trace);
+    if (request->trace.p)
+        event_add_foreign(&s->event, "trace", "trace_sha256", request->trace);
     if (keep_request(made, request, err) < 0 ||
         session_note(s, made, &s->event, upto, err) < 0) {
         history_drop_call(&s->history, made);
@@ -390,7 +405,8 @@ int session_respond(struct session *s, struct open_call *call, const struct mess
     message_event(e, EVENT_RESPONSE_RECEIVED, m);
     event_add_text(e, "result_hash", response->result_hash);
     event_add_bool(e, "is_error", response->is_error);
-    add_optional(e, "result_type", response->result_type);
+    if (response->result_type.p)
+        event_add_foreign(e, "result_type", "result_type_sha256", response->result_type);
     add_optional(e, "raw_reason", response->raw_reason);
     return conclude(s, call, e, response->content, upto, err);
 }

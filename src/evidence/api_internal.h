@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* api_internal - what api.c and api_event.c share. Nobody else includes it. */
+#ifndef EVIDENCE_API_INTERNAL_H
+#define EVIDENCE_API_INTERNAL_H
+
+#include <stdbool.h>
+
+#include "assay/assay.h"
+#include "base/buf.h"
+#include "evidence/keys.h"
+#include "evidence/log.h"
+#include "evidence/session.h"
+#include "json/json.h"
+
+struct err;
+
+struct assay_log {
+    struct log *log;
+    struct keys keys;
+    bool unfinished; /* a session was freed without its end */
+};
+
+struct assay_session {
+    struct assay_log *log;
+    struct session *session;
+    struct json json; /* working memory */
+    struct buf content;
+    struct assay_call *calls;
+    bool store_arguments, store_results;
+    bool sealed; /* session_end is written; the pack is still to come */
+    bool finished;
+    bool packable;
+    struct session_cut cut;
+};
+
+struct assay_call {
+    struct assay_session *session;
+    struct open_call *open;
+    struct assay_call *next; /* in session->calls */
+};
+
+/* Hand an error over to the caller. Returns -1. */
+int api_fail(struct assay_error *out, const struct err *err);
+
+#endif
