@@ -11,6 +11,9 @@
 #include "evidence/log.h"
 #include "evidence/session.h"
 
+#define RECORDING_POLICY                                                                 \
+    "sha256:4791aaa760a131484e3c971c4f9b171ad1ef2f6fb9c2e4858fdad6d8fc8f6c0f"
+
 struct recording {
     char root[64]; /* removed at the end */
     char dir[96];  /* the audit directory */
@@ -80,7 +83,8 @@ __attribute__((unused)) static struct session *recording_another(struct recordin
                                              .server_id = "test-server",
                                              .transport = "stdio",
                                              .client_transport = "stdio",
-                                             .profile = profile };
+                                             .profile = profile,
+                                             .policy_hash = RECORDING_POLICY };
     struct session *s = NULL;
     struct err err = { 0 };
 
@@ -161,10 +165,8 @@ __attribute__((unused)) static bool recording_deny(struct recording *r, struct s
 {
     const struct message m = recording_message("c2s", "request", STR("1"));
     const str codes[] = { STR("denylist") };
-    const str hash =
-        STR("sha256:4791aaa760a131484e3c971c4f9b171ad1ef2f6fb9c2e4858fdad6d8fc8f6c0f");
     const struct call_decision decision = { "denied", STR("denylist[0]"),
-                                            STR("on the list"), hash };
+                                            STR("on the list"), STR(RECORDING_POLICY) };
     const struct call_denial denial = { codes, 1, STR("denylist[0]") };
     struct err err = { 0 };
 

@@ -46,7 +46,7 @@ struct call {
     uint64_t first, last;
     int64_t requested_at, decided_at, denied_at, answered_at, lost_at;
     bool requested, decided, denied, answered, lost; /* which times are set */
-    bool is_error, modified, cancelled;
+    bool is_error, modified, cancelled, forwarded;
     bool task; /* the newest receipt is that of a task whose result is still to come */
     bool request_id_is_number;
     unsigned receipts;       /* so far */

@@ -11,6 +11,7 @@
 #include "base/beneath.h"
 #include "base/codec.h"
 #include "base/err.h"
+#include "evidence/packlog.h"
 #include "evidence/require.h"
 
 #define HOUR_MS ((int64_t)3600 * 1000)
@@ -362,16 +363,19 @@ static void look_up_key(struct verify *v)
 }
 
 /* The pack carries our log files, or says that nothing proves its place in a log. */
-static void check_log(struct verify *v)
+static int check_log(struct verify *v, struct err *err)
 {
+    CLEANUP(packlog_release) struct packlog alone = { .parts = 0 };
     const struct manifest *m = v->manifest;
 
     v->result->has_log = manifest_lists(m, LOG_EVENTS_NAME) ||
                          manifest_lists(m, LOG_CHECKPOINT_NAME) ||
                          manifest_lists(m, LOG_PROOF_NAME);
-    if (!v->result->has_log)
-        verify_warn(v, "the pack carries no log proof: nothing shows that receipts were "
-                       "not left out before it was signed");
+    if (v->result->has_log)
+        return packlog_check(v, v->options->parts ? v->options->parts : &alone, err);
+    verify_warn(v, "the pack carries no log proof: nothing shows that receipts were "
+                   "not left out before it was signed");
+    return 0;
 }
 
 static int read_manifest(struct verify *v, const char *dir, struct err *err)
@@ -407,14 +411,15 @@ static int check_pack(struct verify *v, struct err *err)
     check_root(v);
     check_time(v);
     look_up_key(v);
-    check_log(v);
-    return 0;
+    return check_log(v, err);
 }
 
 static void conclude(struct verify *v)
 {
     struct verify_result *r = v->result;
-    unsigned last = r->has_manifest ? STAGE_TYPES : STAGE_SCHEMA;
+    unsigned last = !r->has_manifest ? STAGE_SCHEMA
+                    : r->has_log     ? STAGE_LOG
+                                     : STAGE_TYPES;
     bool sound = r->findings.count == 0;
     bool met = require_check(v, sound);
 

@@ -31,6 +31,7 @@
 #include "evidence/receipt_pack.h"
 
 struct err;
+struct packlog;
 
 #define VERIFY_BOUNDARY                                                                  \
     "this shows what crossed the proxy and that the record was not changed since; it "   \
@@ -61,6 +62,7 @@ struct verify_options {
     const char *expected_commit; /* 40 hex digits, or NULL */
     bool require_complete;
     bool require_claim_pass;
+    struct packlog *parts; /* what earlier parts of the session said; NULL: alone */
     void (*on_progress)(void *ctx, uint64_t done, uint64_t total); /* bytes; or NULL */
     void *progress;
 };
