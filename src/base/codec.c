@@ -25,13 +25,16 @@ void hex_add(struct buf *b, const void *bytes, size_t n)
     b->n += 2 * n;
 }
 
+/* Value plus one of every lower-case hex digit; 0 for all other bytes. */
+static const uint8_t hex_values[256] = {
+    ['0'] = 1,  ['1'] = 2,  ['2'] = 3,  ['3'] = 4,  ['4'] = 5,  ['5'] = 6,
+    ['6'] = 7,  ['7'] = 8,  ['8'] = 9,  ['9'] = 10, ['a'] = 11, ['b'] = 12,
+    ['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16,
+};
+
 static int hex_value(char c)
 {
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return -1;
+    return (int)hex_values[(uint8_t)c] - 1;
 }
 
 bool hex_decode(void *out, size_t n, str text)

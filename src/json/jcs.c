@@ -426,3 +426,74 @@ int jcs_compare_names(str a, str b)
 {
     return text_compare((struct text){ a, false }, (struct text){ b, false });
 }
+
+/* Compares what is written with a text. */
+struct comparison {
+    str rest;
+    bool equal;
+};
+
+static void compare_bytes(void *ctx, str bytes)
+{
+    struct comparison *c = ctx;
+
+    if (!str_starts(c->rest, bytes))
+        c->equal = false;
+    c->rest = str_skip(c->rest, bytes.n);
+}
+
+static bool is_canonical_by_writing(const struct json *j)
+{
+    struct comparison c = { j->text, true };
+    const struct sink sink = { compare_bytes, &c };
+    struct err ignored;
+
+    return jcs_write(j, JSON_ROOT, JCS_RFC8785, &sink, &ignored) == 0 && c.equal &&
+           c.rest.n == 0;
+}
+
+/* Plain decimal digits that a double holds exactly are their own shortest form. */
+static bool is_plain_integer(const struct json_node *n, str raw)
+{
+    return (n->flags & JSON_INTEGER) && raw.n <= 15 && raw.p[0] != '-';
+}
+
+/* The names of an object ascend; they are known to have no escapes. */
+static bool names_ascend(const struct json *j, uint32_t object)
+{
+    str before = { NULL, 0 };
+
+    json_each (j, object, at) {
+        str raw = json_raw(j, at);
+        str name = str_of(raw.p + 1, raw.n - 2);
+
+        if (before.p && jcs_compare_names(before, name) >= 0)
+            return false;
+        before = name;
+    }
+    return true;
+}
+
+bool jcs_is_canonical(const struct json *j)
+{
+    size_t length = 0; /* of the text without any white space */
+
+    for (uint32_t i = 0; i < j->count; i++) {
+        const struct json_node *n = &j->nodes[i];
+        uint32_t inside;
+
+        if (n->flags & (JSON_ESCAPED | JSON_TAINTED))
+            return is_canonical_by_writing(j);
+        if (n->kind == JSON_NUMBER && !is_plain_integer(n, json_raw(j, i)))
+            return is_canonical_by_writing(j);
+        if (n->kind != JSON_ARRAY && n->kind != JSON_OBJECT) {
+            length += n->end - n->start;
+            continue;
+        }
+        if (n->kind == JSON_OBJECT && !names_ascend(j, i))
+            return false;
+        inside = json_count(j, i); /* brackets, commas, colons */
+        length += 2 + (inside ? inside - 1 : 0) + (n->kind == JSON_OBJECT ? inside : 0);
+    }
+    return length == j->text.n;
+}

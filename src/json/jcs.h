@@ -8,6 +8,7 @@
 #ifndef JSON_JCS_H
 #define JSON_JCS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -35,6 +36,10 @@ MUST_CHECK int jcs_write_without(const struct json *j, uint32_t object,
                                  const char *const *drop, size_t drop_count,
                                  enum jcs_form form, const struct sink *sink,
                                  struct err *err);
+
+/* Is the whole text already its own canonical form (JCS_RFC8785)? Quicker than writing it
+ * again, for texts without escapes and odd numbers. */
+bool jcs_is_canonical(const struct json *j);
 
 /* For what we compose ourselves, piece by piece, members in order. `text` is valid
  * UTF-8 (asserted by the caller's parser); the result has its quotes. */

@@ -442,6 +442,12 @@ uint32_t json_count(const struct json *j, uint32_t container)
 
 bool json_string_is(const struct json *j, uint32_t node, str value)
 {
+    const struct json_node *n = node == JSON_NONE ? NULL : &j->nodes[node];
+
+    /* Nearly every name that is looked up, and nearly every one that is not it. */
+    if (json_is(j, node, JSON_STRING) && !(n->flags & JSON_ESCAPED))
+        return n->end - n->start == value.n + 2 &&
+               (value.n == 0 || memcmp(j->text.p + n->start + 1, value.p, value.n) == 0);
     return json_is(j, node, JSON_STRING) &&
            text_equal(text_of(j, node), (struct text){ value, false });
 }
