@@ -10,7 +10,9 @@
 #include "base/err.h"
 #include "cli/command.h"
 #include "cli/options.h"
+#include "cli/place.h"
 #include "evidence/keys.h"
+#include "evidence/log.h"
 #include "json/jcs.h"
 
 #define KEY_TEXT_MAX 64 /* 44 digits of base64 and an end of line fit */
@@ -448,32 +450,76 @@ static int next_signer(const struct keys *k, const struct operands *ids,
     return rotated_id(out, active, &clock_system, err);
 }
 
+static void say(void *ctx, const char *sentence)
+{
+    (void)ctx;
+    diag_say("%s", sentence);
+}
+
+/* From here on the log is signed by the new key; its next checkpoint by both. */
+static int rotate_log(const char *given, const struct keys *k, const struct signer *next,
+                      struct err *err)
+{
+    char dir[FILE_PATH_MAX];
+    const struct log_options options = { .dir = dir,
+                                         .keys = k,
+                                         .clock = &clock_system,
+                                         .entropy = &entropy_system,
+                                         .group = (gid_t)-1,
+                                         .say = say };
+    struct err closing = { .code = ERR_NONE };
+    struct log *log;
+    int r;
+
+    if (place_find(dir, given, err) < 0 || log_open(&log, &options, err) < 0)
+        return -1;
+    r = log_rotate_key(log, next, err);
+    if (log_close(log, &closing) < 0 && r == 0) {
+        *err = closing;
+        r = -1;
+    }
+    if (r == 0)
+        diag_say("the log in '%s' is signed by '%s' from now on", dir, next->id);
+    return r;
+}
+
 static enum exit_code run_rotate(int argc, char **argv)
 {
-    bool json = false;
+    bool json = false, log = false;
+    const char *given = NULL;
     const struct option table[] = {
+        { "log", NULL, "let the new key sign the audit log, too", .flag = &log },
+        { "audit-dir", "DIR",
+          "with --log: the audit directory (default " PLACE_DEFAULT ")", .text = &given },
         { "json", NULL, "print JSON", .flag = &json },
         { 0 },
     };
     CLEANUP(signer_release) struct signer s = { .id = "" };
     struct operands ids = { .max = 1 };
     struct err err = { .code = ERR_NONE };
-    char id[KEYS_ID_MAX + 1];
+    char id[KEYS_ID_MAX + 1], dir[FILE_PATH_MAX];
     enum exit_code code;
     struct keys k;
 
     if (!options_parse(&key_rotate, table, argc, argv, &ids, &code))
         return code;
+    if (log && place_find(dir, given, &err) < 0)
+        return command_fail(&err); /* before a key is made for nothing */
     if (keys_open(&k, NULL, &err) < 0 || next_signer(&k, &ids, id, &err) < 0 ||
         keys_generate(&k, &entropy_system, id, &s, &err) < 0 ||
         keys_set_active(&k, id, &err) < 0)
         return command_fail(&err);
+    if (log && rotate_log(dir, &k, &s, &err) < 0)
+        return command_fail_in(&err,
+                               "the key '%s' was made, but the log is still signed by "
+                               "the one before",
+                               id);
     return print_one(&k, id, json);
 }
 
 static const struct command key_rotate = {
     .name = "key rotate",
-    .usage = "[--json] [ID]",
+    .usage = "[--log [--audit-dir DIR]] [--json] [ID]",
     .summary = "make a new signer and use it from now on; old keys stay",
     .run = run_rotate,
 };
