@@ -39,9 +39,26 @@ static void print_findings(const struct logcheck *c)
         printf("  and %u more\n", c->findings - kept);
 }
 
-static void print_facts(const struct logcheck *c)
+static void print_key(const struct logcheck *c, const struct keys *keys)
+{
+    struct digest d = digest_of(str_of(c->public_key, PUBLIC_SIZE));
+    char hex[2 * DIGEST_SIZE], id[KEYS_ID_MAX + 1];
+    struct err ignored;
+
+    digest_hex(hex, &d);
+    printf("  signed by      %.*s\n", 2 * DIGEST_SIZE, hex);
+    if (keys_find_public(keys, c->public_key, id, &ignored) == 0)
+        printf("                 known here as '%s'\n", id);
+    else
+        printf(
+            "                 not known here: compare it with the fingerprint that you "
+            "were given\n");
+}
+
+static void print_facts(const struct logcheck *c, const struct keys *keys)
 {
     printf("  log            %s\n", c->origin);
+    print_key(c, keys);
     printf("  events         %" PRIu64 " in %" PRIu64 " segments, %" PRIu64 " sessions\n",
            c->events, c->segments, c->sessions);
     printf("  signed         %" PRIu64 " events, %" PRIu64 " checkpoints\n",
@@ -59,7 +76,7 @@ static void print_facts(const struct logcheck *c)
                                         : "has no memory of its own of this log");
 }
 
-static void print_text(const struct logcheck *c)
+static void print_text(const struct logcheck *c, const struct keys *keys)
 {
     static const struct {
         enum paint colour;
@@ -78,7 +95,7 @@ static void print_text(const struct logcheck *c)
     printf("%s%s%s\n", paint(stdout, verdicts[v].colour), verdicts[v].sentence,
            paint(stdout, PAINT_END));
     print_findings(c);
-    print_facts(c);
+    print_facts(c, keys);
     printf("\n%s\n", VERIFY_BOUNDARY);
 }
 
@@ -95,6 +112,15 @@ static void add_findings(struct pretty *p, const struct logcheck *c)
     pretty_end_array(p);
 }
 
+static void add_fingerprint(struct pretty *p, const struct logcheck *c)
+{
+    struct digest d = digest_of(str_of(c->public_key, PUBLIC_SIZE));
+    char hex[2 * DIGEST_SIZE];
+
+    digest_hex(hex, &d);
+    pretty_string(p, "signer_pubkey_sha256", str_of(hex, sizeof(hex)));
+}
+
 static void print_json(const struct logcheck *c)
 {
     static const char *const statuses[] = { "ok", "mendable", "failed" };
@@ -106,6 +132,7 @@ static void print_json(const struct logcheck *c)
     pretty_text(&p, "command", "log verify");
     pretty_text(&p, "status", statuses[logcheck_verdict_of(c)]);
     pretty_text(&p, "origin", c->origin);
+    add_fingerprint(&p, c);
     pretty_u64(&p, "events", c->events);
     pretty_u64(&p, "bytes", c->bytes);
     pretty_u64(&p, "segments", c->segments);
@@ -146,7 +173,7 @@ static enum exit_code verify(const char *dir, bool investigation, bool json)
     if (json)
         print_json(&result);
     else
-        print_text(&result);
+        print_text(&result, &keys);
     switch (logcheck_verdict_of(&result)) {
     case LOGCHECK_SOUND:
         return EXIT_GOOD;

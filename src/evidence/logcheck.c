@@ -58,6 +58,7 @@ struct walk {
     struct map sessions; /* id → next n, plus one */
     struct tile_writer tiles;
     bool tiles_bad;
+    bool key_known[ORIGIN_KEYS_MAX]; /* by the first chain_start or a key_rotate */
     uint64_t total;
 };
 
@@ -215,6 +216,36 @@ static void count_event(struct walk *w, const struct event_view *v)
     }
 }
 
+/* The log itself says which keys may sign it: the first with its first event, every other
+ * by a key_rotate. `origin` alone could be exchanged. */
+static void learn_key(struct walk *w, const struct event_view *v)
+{
+    struct note_key key;
+    struct err ignored;
+
+    if (v->type != EVENT_KEY_ROTATE && (v->type != EVENT_CHAIN_START || v->seq != 0))
+        return;
+    if (note_key_parse(&key, event_text(v, "vkey"), &ignored) == 0) {
+        for (size_t i = 0; i < w->origin.count; i++) {
+            if (note_key_equal(&key, &w->origin.keys[i])) {
+                w->key_known[i] = true;
+                return;
+            }
+        }
+    }
+    find(w, LOGCHECK_CHECKPOINT,
+         "event %" PRIu64 " names a key that 'origin' does not list", v->seq);
+}
+
+static void check_keys(struct walk *w)
+{
+    for (size_t i = 0; i < w->origin.count && w->out->serious == 0; i++) {
+        if (!w->key_known[i] && w->range.size > 0)
+            find(w, LOGCHECK_CHECKPOINT,
+                 "'origin' lists a key that no event of the log names");
+    }
+}
+
 /* False when the walk cannot go on behind this line. */
 static bool check_place(struct walk *w, const struct event_view *v)
 {
@@ -246,6 +277,7 @@ static int take_line(struct walk *w, const struct event_view *v, str line,
     w->out->events++;
     w->out->bytes += line.n + 1;
     count_event(w, v);
+    learn_key(w, v);
     if (check_session(w, v, err) < 0)
         return -1;
     if (!w->tiles_bad && w->range.size <= w->newest.size &&
@@ -436,6 +468,7 @@ static int open_walk(struct walk *w, const char *audit_dir, struct err *err)
         return -1;
     }
     memcpy(w->out->origin, w->origin.name, sizeof(w->out->origin));
+    memcpy(w->out->public_key, w->origin.keys[0].public_key, PUBLIC_SIZE);
     if (tile_writer_open(&w->tiles, w->tile_dir, 0, err) < 0)
         return -1;
     w->tiles.check = true;
@@ -454,6 +487,7 @@ static int run(struct walk *w, struct err *err)
         return -1;
     }
     check_end(w);
+    check_keys(w);
     check_head(w);
     return 0;
 }

@@ -53,6 +53,7 @@ struct logcheck_finding {
 
 struct logcheck {
     char origin[NOTE_NAME_MAX + 1];
+    uint8_t public_key[PUBLIC_SIZE]; /* that signs it now */
     uint64_t events, bytes, segments, sessions;
     uint64_t checkpoints;
     uint64_t signed_size; /* of the newest good checkpoint */
