@@ -393,12 +393,8 @@ static void test_public_suite(void)
     ok(tap_count - before > 300, "%d files of the public suite", tap_count - before);
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-    if (argc > 1 && strcmp(argv[1], "soak") == 0) {
-        test_long_strings_cost_no_memory((size_t)1 << 30);
-        return tap_done();
-    }
     test_accepts_what_rfc_8259_accepts();
     test_refuses_and_says_where();
     test_index_tells_what_stands_where();
