@@ -2,11 +2,13 @@
 #include "base/file.h"
 
 #include <assert.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -39,6 +41,16 @@ int file_open(const char *path, int flags, mode_t mode, struct err *err)
     return -1;
 }
 
+int file_lock(int fd, int operation)
+{
+    int r;
+
+    do
+        r = flock(fd, operation);
+    while (r < 0 && errno == EINTR);
+    return r;
+}
+
 void file_close(int *fd)
 {
     if (*fd >= 0)
@@ -62,6 +74,26 @@ int file_write(int fd, str bytes, size_t *written, struct err *err)
     if (written)
         *written = done;
     return done == bytes.n ? 0 : err_errno(err, "write");
+}
+
+int file_set_size(int fd, uint64_t size, struct err *err)
+{
+    int r;
+
+    do
+        r = ftruncate(fd, (off_t)size);
+    while (r < 0 && errno == EINTR);
+    return r < 0 ? err_errno(err, "ftruncate") : 0;
+}
+
+ssize_t file_read_at(int fd, void *out, size_t n, uint64_t offset)
+{
+    ssize_t r;
+
+    do
+        r = pread(fd, out, n, (off_t)offset);
+    while (r < 0 && errno == EINTR);
+    return r;
 }
 
 int file_datasync(int fd, struct err *err)
@@ -188,18 +220,29 @@ static int parent_of(char out[static FILE_PATH_MAX], const char *path, struct er
     return 0;
 }
 
+/* A new file beside `path`; its name goes to `temp`. */
+static int open_temp(char temp[static FILE_PATH_MAX], const char *path, struct err *err)
+{
+    int fd;
+
+    do {
+        int n = snprintf(temp, FILE_PATH_MAX, "%s.tmp-XXXXXX", path);
+
+        if (n < 0 || n >= FILE_PATH_MAX)
+            return err_set(err, ERR_LIMIT, "path is too long");
+        fd = mkostemp(temp, O_CLOEXEC);
+    } while (fd < 0 && errno == EINTR);
+    return fd < 0 ? err_errno(err, "cannot create a file beside '%s'", path) : fd;
+}
+
 /* A finished temporary file beside `path`; its name goes to `temp`. */
 static int write_temp(char temp[static FILE_PATH_MAX], const char *path, str bytes,
                       mode_t mode, bool synced, struct err *err)
 {
-    int n = snprintf(temp, FILE_PATH_MAX, "%s.tmp-XXXXXX", path);
-    int fd;
+    int fd = open_temp(temp, path, err);
 
-    if (n < 0 || n >= FILE_PATH_MAX)
-        return err_set(err, ERR_LIMIT, "path is too long");
-    fd = mkostemp(temp, O_CLOEXEC);
     if (fd < 0)
-        return err_errno(err, "cannot create a file beside '%s'", path);
+        return -1;
     if (fchmod(fd, mode) < 0)
         err_errno(err, "cannot set the mode of '%s'", temp);
     else if (file_write(fd, bytes, NULL, err) < 0)
@@ -284,6 +327,38 @@ int file_make_dirs(const char *path, mode_t mode, struct err *err)
     return 0;
 }
 
+static bool is_dots(const char *name)
+{
+    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+int file_each(const char *path,
+              int (*visit)(void *ctx, const char *name, struct err *err), void *ctx,
+              struct err *err)
+{
+    struct dirent *entry;
+    DIR *dir;
+    int r = 0;
+
+    do
+        dir = opendir(path);
+    while (!dir && errno == EINTR);
+    if (!dir)
+        return err_errno(err, "cannot list '%s'", path);
+    while (r == 0) {
+        errno = 0;
+        entry = readdir(dir);
+        if (!entry && errno)
+            r = err_errno(err, "cannot list '%s'", path);
+        if (!entry)
+            break;
+        if (!is_dots(entry->d_name))
+            r = visit(ctx, entry->d_name, err);
+    }
+    closedir(dir);
+    return r;
+}
+
 static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *at)
 {
     (void)st;
@@ -294,9 +369,12 @@ static int remove_entry(const char *path, const struct stat *st, int type, struc
 
 int file_remove_tree(const char *path, struct err *err)
 {
-    if (nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS) < 0 && errno != ENOENT)
-        return err_errno(err, "cannot remove '%s'", path);
-    return 0;
+    int r;
+
+    do
+        r = nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    while (r < 0 && errno == EINTR);
+    return r < 0 && errno != ENOENT ? err_errno(err, "cannot remove '%s'", path) : 0;
 }
 
 int mapping_open(struct mapping *m, int fd, const char *name, struct err *err)

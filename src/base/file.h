@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/attr.h"
@@ -29,11 +30,18 @@ MUST_CHECK int path_join(char out[static FILE_PATH_MAX], const char *dir,
 /* open(2) with O_CLOEXEC, retried on EINTR. Returns a descriptor or -1. */
 MUST_CHECK int file_open(const char *path, int flags, mode_t mode, struct err *err);
 
+/* flock(2), retried on EINTR; -1 with errno. */
+int file_lock(int fd, int operation);
+
 void file_close(int *fd); /* for CLEANUP; ignores -1 and sets *fd to -1 */
 
 /* Write all of it; a short write is continued. On failure *written (may be NULL)
  * tells how much stands in the file. */
 MUST_CHECK int file_write(int fd, str bytes, size_t *written, struct err *err);
+
+/* ftruncate(2) and pread(2), retried on EINTR. */
+MUST_CHECK int file_set_size(int fd, uint64_t size, struct err *err);
+MUST_CHECK ssize_t file_read_at(int fd, void *out, size_t n, uint64_t offset);
 
 MUST_CHECK int file_datasync(int fd, struct err *err);
 MUST_CHECK int file_sync_dir(const char *path, struct err *err);
@@ -64,6 +72,13 @@ MUST_CHECK int file_put(const char *path, str bytes, mode_t mode, struct err *er
 
 /* mkdir -p with this mode for what is created. */
 MUST_CHECK int file_make_dirs(const char *path, mode_t mode, struct err *err);
+
+/* Visit the name of every entry of a directory but "." and "..", until one visit returns
+ * other than 0; that is returned. A directory that could not be read to its end is an
+ * error, not a shorter one. */
+MUST_CHECK int file_each(const char *dir,
+                         int (*visit)(void *ctx, const char *name, struct err *err),
+                         void *ctx, struct err *err);
 
 /* Remove a directory and everything in it; never follows a link. */
 MUST_CHECK int file_remove_tree(const char *path, struct err *err);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "evidence/head.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
@@ -57,6 +58,19 @@ static uint64_t slot_sum(const struct slot *s)
     return sum_of(s->range, range_count(s->size) * sizeof(s->range[0]), sum);
 }
 
+/* A hole in a mapped file that the disk has no room to fill kills who writes to it. */
+static int reserve(int fd, const char *path, struct err *err)
+{
+    int r;
+
+    do
+        r = fallocate(fd, 0, 0, HEAD_BYTES);
+    while (r < 0 && errno == EINTR);
+    if (r < 0 && errno != EOPNOTSUPP)
+        return err_errno(err, "no room for '%s'", path);
+    return 0;
+}
+
 static int set_size(int fd, const char *path, struct err *err)
 {
     struct stat st;
@@ -65,9 +79,9 @@ static int set_size(int fd, const char *path, struct err *err)
         return err_errno(err, "cannot look at '%s'", path);
     if (!S_ISREG(st.st_mode))
         return err_set(err, ERR_FORMAT, "'%s' is not a regular file", path);
-    if (st.st_size != HEAD_BYTES && ftruncate(fd, HEAD_BYTES) < 0)
-        return err_errno(err, "cannot set the size of '%s'", path);
-    return 0;
+    if (st.st_size != HEAD_BYTES && file_set_size(fd, HEAD_BYTES, err) < 0)
+        return err_wrap(err, "cannot set the size of '%s'", path);
+    return st.st_blocks * 512 < HEAD_BYTES ? reserve(fd, path, err) : 0;
 }
 
 int head_open(struct head *h, const char *path, mode_t mode, struct err *err)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "evidence/keys.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -419,51 +418,47 @@ static int compare_ids(const void *a, const void *b)
     return strcmp(a, b);
 }
 
-static int add_id(const struct keys *k, struct listing *l, const char *name,
-                  const char *ending, struct err *err)
+struct search {
+    const struct keys *keys;
+    const char *ending;
+    struct listing *found;
+};
+
+static int add_id(void *ctx, const char *name, struct err *err)
 {
+    const struct search *s = ctx;
+    struct listing *l = s->found;
     str id = str_from(name);
 
-    if (!str_ends(id, str_from(ending)))
+    if (!str_ends(id, str_from(s->ending)))
         return 0;
-    id.n -= strlen(ending);
+    id.n -= strlen(s->ending);
     if (!keys_id_valid(id))
         return 0;
     if (l->count == KEYS_MAX)
-        return err_set(err, ERR_LIMIT, "more than %d keys in '%s'", KEYS_MAX, k->dir);
+        return err_set(err, ERR_LIMIT, "more than %d keys in '%s'", KEYS_MAX,
+                       s->keys->dir);
     memcpy(l->ids[l->count], id.p, id.n);
     l->ids[l->count++][id.n] = '\0';
     return 0;
-}
-
-/* NULL with errno 0 at the end, with another errno when it failed. */
-static struct dirent *next_entry(DIR *dir)
-{
-    errno = 0;
-    return readdir(dir);
 }
 
 /* Sorted ids of the files with this ending; a directory that is not there is empty. */
 static int list_files(const struct keys *k, const char *ending, struct listing *out,
                       struct err *err)
 {
-    DIR *dir = opendir(k->dir);
-    struct dirent *entry;
-    int r = 0;
+    struct search search = { k, ending, out };
+    struct err bad;
 
-    if (!dir)
-        return errno == ENOENT ? 0 : err_errno(err, "cannot list '%s'", k->dir);
     out->ids = calloc(KEYS_MAX, sizeof(*out->ids));
     if (!out->ids)
-        r = err_set(err, ERR_NOMEM, "no memory to list keys");
-    while (r == 0 && (entry = next_entry(dir)))
-        r = add_id(k, out, entry->d_name, ending, err);
-    if (r == 0 && errno)
-        r = err_errno(err, "cannot list '%s'", k->dir);
-    closedir(dir);
-    if (r == 0)
-        qsort(out->ids, out->count, sizeof(*out->ids), compare_ids);
-    return r;
+        return err_set(err, ERR_NOMEM, "no memory to list keys");
+    if (file_each(k->dir, add_id, &search, &bad) < 0 && bad.code != ERR_NOTFOUND) {
+        *err = bad;
+        return -1;
+    }
+    qsort(out->ids, out->count, sizeof(*out->ids), compare_ids);
+    return 0;
 }
 
 int keys_list(const struct keys *k, char (*ids)[KEYS_ID_MAX + 1], size_t max,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "evidence/live.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -60,7 +59,7 @@ int live_open(struct live *l, const char *audit_dir, const char *writer, uint64_
         return -1;
     buf_printf(&line, "{\"from\":%llu,\"writer\":\"%s\"}", (unsigned long long)from,
                writer);
-    if (flock(made.fd, LOCK_EX | LOCK_NB) < 0)
+    if (file_lock(made.fd, LOCK_EX | LOCK_NB) < 0)
         err_errno(err, "cannot lock '%s'", hidden);
     else if (add_line(made.fd, &line, err) == 0) {
         if (rename(hidden, made.path) == 0) {
@@ -124,12 +123,18 @@ static bool is_alive(const char *audit_dir, const char *writer)
     if (live_path(path, audit_dir, writer, &err) < 0)
         return false;
     fd = file_open(path, O_RDONLY | O_NOFOLLOW, 0, &err);
-    return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0;
+    return fd >= 0 && file_lock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 }
 
-static int list_entry(struct live_list *l, const char *audit_dir, const char *name,
-                      struct err *err)
+struct listing {
+    struct live_list list;
+    const char *audit_dir;
+};
+
+static int list_entry(void *ctx, const char *name, struct err *err)
 {
+    struct listing *made = ctx;
+    struct live_list *l = &made->list;
     void *more;
 
     if (!is_writer(name))
@@ -141,33 +146,26 @@ static int list_entry(struct live_list *l, const char *audit_dir, const char *na
         return err_set(err, ERR_NOMEM, "no memory");
     l->entry = more;
     memcpy(l->entry[l->count].writer, name, strlen(name) + 1);
-    l->entry[l->count].alive = is_alive(audit_dir, name);
+    l->entry[l->count].alive = is_alive(made->audit_dir, name);
     l->count++;
     return 0;
 }
 
 int live_list(struct live_list *out, const char *audit_dir, struct err *err)
 {
-    struct live_list made = { 0 };
+    struct listing made = { .audit_dir = audit_dir };
     char path[FILE_PATH_MAX];
-    struct dirent *entry;
-    DIR *dir;
-    int r = 0;
+    struct err bad;
 
     if (path_join(path, audit_dir, "live", err) < 0)
         return -1;
-    dir = opendir(path);
-    if (!dir && errno != ENOENT)
-        return err_errno(err, "cannot open '%s'", path);
-    while (dir && r == 0 && (entry = readdir(dir)))
-        r = list_entry(&made, audit_dir, entry->d_name, err);
-    if (dir)
-        closedir(dir);
-    if (r < 0)
-        live_list_release(&made);
-    else
-        *out = made;
-    return r;
+    if (file_each(path, list_entry, &made, &bad) < 0 && bad.code != ERR_NOTFOUND) {
+        live_list_release(&made.list);
+        *err = bad;
+        return -1;
+    }
+    *out = made.list;
+    return 0;
 }
 
 void live_list_release(struct live_list *l)
@@ -214,10 +212,13 @@ static int add_session(struct live_dead *d, const struct json *j, struct err *er
     if (d->count == LIVE_SESSIONS_MAX)
         return err_set(err, ERR_LIMIT, "more than %d open sessions", LIVE_SESSIONS_MAX);
     s.first = (uint64_t)first;
-    more = realloc(d->session, (d->count + 1) * sizeof(*d->session));
-    if (!more)
-        return err_set(err, ERR_NOMEM, "no memory");
-    d->session = more;
+    if (d->count == d->cap) {
+        more = realloc(d->session, (2 * d->cap + 16) * sizeof(*d->session));
+        if (!more)
+            return err_set(err, ERR_NOMEM, "no memory");
+        d->session = more;
+        d->cap = 2 * d->cap + 16;
+    }
     d->session[d->count++] = s;
     return 0;
 }
@@ -268,6 +269,7 @@ int live_take(struct live_dead *d, bool *taken, const char *audit_dir, const cha
               struct err *err)
 {
     struct live_dead made = { .fd = -1 };
+    struct err missing = { 0 };
 
     *taken = false;
     if (!is_writer(writer))
@@ -275,10 +277,14 @@ int live_take(struct live_dead *d, bool *taken, const char *audit_dir, const cha
     memcpy(made.writer, writer, strlen(writer) + 1);
     if (live_path(made.path, audit_dir, writer, err) < 0)
         return -1;
-    made.fd = file_open(made.path, O_RDWR | O_NOFOLLOW, 0, err);
-    if (made.fd < 0)
-        return err->code == ERR_NOTFOUND ? 0 : -1;
-    if (flock(made.fd, LOCK_EX | LOCK_NB) < 0 || !still_there(&made)) {
+    made.fd = file_open(made.path, O_RDWR | O_NOFOLLOW, 0, &missing);
+    if (made.fd < 0 && missing.code == ERR_NOTFOUND)
+        return 0;
+    if (made.fd < 0) {
+        *err = missing;
+        return -1;
+    }
+    if (file_lock(made.fd, LOCK_EX | LOCK_NB) < 0 || !still_there(&made)) {
         live_dead_release(&made);
         return 0;
     }

@@ -87,9 +87,9 @@ static int flock_bounded(struct log *log, struct err *err)
     int64_t until = 0;
 
     for (unsigned round = 0;; round++) {
-        if (flock(log->lock_fd, LOCK_EX | LOCK_NB) == 0)
+        if (file_lock(log->lock_fd, LOCK_EX | LOCK_NB) == 0)
             return 0;
-        if (errno != EWOULDBLOCK && errno != EINTR)
+        if (errno != EWOULDBLOCK)
             return err_errno(err, "cannot lock the log");
         if (round == 0)
             until = monotonic_ms() + LOG_LOCK_WAIT;
@@ -126,7 +126,7 @@ void log_unlock(struct log *log)
 {
     assert(log->locked);
     log->locked = false;
-    flock(log->lock_fd, LOCK_UN);
+    file_lock(log->lock_fd, LOCK_UN);
     pthread_mutex_unlock(&log->mutex);
 }
 
@@ -315,21 +315,33 @@ int log_put(struct log *log, const struct event *e, uint64_t *seq, struct err *e
     return 0;
 }
 
-/* The batch does not fit: it opens the next segment. No fsync here; log_sync() knows. */
-static int rotate(struct log *log, struct err *err)
+/* The head first: a writer that dies between the two leaves a head that is mended, not a
+ * segment that begins where another one goes on. */
+static int begin_segment(struct log *log, uint64_t first, struct err *err)
 {
-    uint64_t first = log->state.range.size;
-
-    if (log->state.offset == 0 || log->state.offset + log->batch.n <= log->segment_max)
-        return 0;
+    log->state.segment = first;
+    log->state.offset = 0;
+    head_write(&log->head, &log->state);
     if (log_open_segment(log, first, true, err) < 0)
         return err_wrap(err, "cannot begin a new segment");
     if (lseek(log->segment_fd, 0, SEEK_END) != 0)
         return err_set(err, ERR_DAMAGE, "segment %020" PRIu64 ".jsonl is already there",
                        first);
-    log->state.segment = first;
-    log->state.offset = 0;
     return 0;
+}
+
+/* The batch does not fit: it opens the next segment. No fsync here; log_sync() knows. */
+static int rotate(struct log *log, struct err *err)
+{
+    struct head_state old = log->state;
+
+    if (old.offset == 0 || old.offset + log->batch.n <= log->segment_max)
+        return 0;
+    if (begin_segment(log, old.range.size, err) == 0)
+        return 0;
+    log->state = old;
+    head_write(&log->head, &old);
+    return -1;
 }
 
 static int write_batch(struct log *log, struct err *err)
@@ -341,8 +353,10 @@ static int write_batch(struct log *log, struct err *err)
     if (file_write(log->segment_fd, buf_str(&log->batch), &written, err) < 0) {
         /* A short write is undone by its writer. If even that fails, the next one who
          * takes the lock finds a torn tail. */
-        if (written && ftruncate(log->segment_fd, (off_t)log->state.offset) < 0)
-            err_wrap(err, "and cannot undo a short write");
+        struct err undo;
+
+        if (written && file_set_size(log->segment_fd, log->state.offset, &undo) < 0)
+            err_wrap(err, "a short write could not be undone");
         return -1;
     }
     log->next.segment = log->state.segment;

@@ -222,29 +222,42 @@ static int compose(struct publication *p, struct buf *note, struct err *err)
     return buf_check(note, "the checkpoint", err);
 }
 
+/* Does a note end with these bytes: a signature line and a blank one? */
+static bool ends_note(str s)
+{
+    const char *nl;
+
+    if (s.n < 2 || s.p[s.n - 1] != '\n' || s.p[s.n - 2] != '\n')
+        return false;
+    s.n -= 2;
+    nl = memrchr(s.p, '\n', s.n);
+    return str_starts(nl ? str_skip(s, (size_t)(nl - s.p) + 1) : s, STR("— "));
+}
+
 /* A crash may have left half a note at the end. */
 static int cut_half_note(int fd, struct err *err)
 {
     char tail[NOTE_MAX];
+    uint64_t size, from;
     struct stat st;
     ssize_t n;
-    const char *end;
+    str whole;
 
     if (fstat(fd, &st) < 0)
         return err_errno(err, "cannot look at the checkpoints");
-    n = pread(fd, tail, sizeof(tail),
-              st.st_size > (off_t)sizeof(tail) ? st.st_size - (off_t)sizeof(tail) : 0);
+    size = (uint64_t)st.st_size;
+    from = size > sizeof(tail) ? size - sizeof(tail) : 0;
+    n = file_read_at(fd, tail, sizeof(tail), from);
     if (n < 0)
         return err_errno(err, "cannot read the checkpoints");
-    if (n == 0 || (n > 1 && tail[n - 1] == '\n' && tail[n - 2] == '\n'))
+    whole = str_of(tail, (size_t)n);
+    while (whole.n && !ends_note(whole))
+        whole.n--;
+    if (from + whole.n == size)
         return 0;
-    for (end = tail + n; end > tail + 1 && !(end[-1] == '\n' && end[-2] == '\n'); end--)
-        continue;
-    if (end <= tail + 1)
-        end = tail; /* not one whole note: begin again */
-    if (ftruncate(fd, st.st_size - (tail + n - end)) < 0)
-        return err_errno(err, "cannot cut the checkpoints");
-    return 0;
+    if (from && !whole.n)
+        return err_set(err, ERR_DAMAGE, "the list of checkpoints does not end in one");
+    return file_set_size(fd, from + whole.n, err);
 }
 
 /* The list of all checkpoints: each followed by a blank line. */
@@ -253,6 +266,7 @@ static int append_to_list(const struct log *log, str note, struct err *err)
     CLEANUP(buf_release) struct buf entry = { .max = NOTE_MAX + 1 };
     CLEANUP(file_close) int fd = -1;
     char path[FILE_PATH_MAX];
+    struct err undo;
 
     if (path_join(path, log->log_dir, "checkpoints", err) < 0)
         return -1;
@@ -261,9 +275,11 @@ static int append_to_list(const struct log *log, str note, struct err *err)
         return -1;
     buf_add(&entry, note);
     buf_add_char(&entry, '\n');
-    if (file_write(fd, buf_str(&entry), NULL, err) < 0)
-        return err_wrap(err, "cannot add to '%s'", path);
-    return 0;
+    if (file_write(fd, buf_str(&entry), NULL, err) == 0)
+        return 0;
+    if (cut_half_note(fd, &undo) < 0)
+        err_wrap(err, "half a note could not be undone");
+    return err_wrap(err, "cannot add to '%s'", path);
 }
 
 /* Remember first: what others may see, we must not contradict later. */
@@ -326,8 +342,9 @@ static int take_lock(struct log *log, bool wait, bool *taken, struct err *err)
     struct timespec pause = { 0, 5000000 };
 
     *taken = true;
-    for (int waited = 0; flock(log->checkpoint_fd, LOCK_EX | LOCK_NB) < 0; waited += 5) {
-        if (errno != EWOULDBLOCK && errno != EINTR)
+    for (int waited = 0; file_lock(log->checkpoint_fd, LOCK_EX | LOCK_NB) < 0;
+         waited += 5) {
+        if (errno != EWOULDBLOCK)
             return err_errno(err, "cannot lock the checkpoint");
         *taken = false;
         if (!wait)
@@ -352,7 +369,7 @@ static int publish_locked(struct publication *p, bool wait, struct err *err)
     r = take_lock(log, wait, &taken, err);
     if (r == 0 && taken) {
         r = publish(p, err);
-        flock(log->checkpoint_fd, LOCK_UN);
+        file_lock(log->checkpoint_fd, LOCK_UN);
     }
     pthread_mutex_unlock(&log->publish_mutex);
     return r;

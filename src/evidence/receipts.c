@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "evidence/receipts.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -54,7 +53,7 @@ static int find_end(struct receipts *r, struct err *err)
     off_t end = lseek(r->fd, 0, SEEK_END);
     char last = '\n';
 
-    if (end < 0 || (end > 0 && pread(r->fd, &last, 1, end - 1) != 1))
+    if (end < 0 || (end > 0 && file_read_at(r->fd, &last, 1, (uint64_t)end - 1) != 1))
         return err_errno(err, "cannot read the end of '%s'", r->name);
     r->size = (uint64_t)end;
     return last == '\n' ? 0 : receipts_append(r, STR(""), err);
@@ -91,8 +90,10 @@ int receipts_append(struct receipts *r, str line, struct err *err)
     r->dirty = true;
     if (file_write(r->fd, line, &written, err) < 0 ||
         file_write(r->fd, STR("\n"), NULL, err) < 0) {
-        if (ftruncate(r->fd, (off_t)r->size) < 0)
-            err_wrap(err, "and cannot undo a short write");
+        struct err undo;
+
+        if (file_set_size(r->fd, r->size, &undo) < 0)
+            err_wrap(err, "a short write could not be undone");
         return err_wrap(err, "cannot write a receipt to '%s'", r->name);
     }
     r->size += line.n + 1;
@@ -106,7 +107,9 @@ void receipts_mark(struct receipts *r)
 
 void receipts_undo(struct receipts *r)
 {
-    if (r->fd >= 0 && r->size > r->mark && ftruncate(r->fd, (off_t)r->mark) == 0)
+    struct err ignored;
+
+    if (r->fd >= 0 && r->size > r->mark && file_set_size(r->fd, r->mark, &ignored) == 0)
         r->size = r->mark;
 }
 
@@ -235,24 +238,37 @@ static bool is_file_of(const char *name, const char *session)
                   HEX) == 0;
 }
 
+struct search {
+    char *name;
+    const char *session;
+};
+
+static int look_at(void *ctx, const char *name, struct err *err)
+{
+    const struct search *s = ctx;
+
+    (void)err;
+    if (!is_file_of(name, s->session))
+        return 0;
+    memcpy(s->name, name, NAME_LEN + 1);
+    return 1;
+}
+
 int receipts_find_file(char name[static LIVE_NAME_MAX], const char *audit_dir,
                        const char *session, struct err *err)
 {
+    struct search search = { name, session };
+    struct err bad = { .code = ERR_NOTFOUND };
     char dir[FILE_PATH_MAX];
-    const struct dirent *d;
-    bool found = false;
-    DIR *list;
+    int r;
 
     if (path_join(dir, audit_dir, RECEIPTS_DIR, err) < 0)
         return -1;
-    list = opendir(dir);
-    while (list && !found && (d = readdir(list))) {
-        found = is_file_of(d->d_name, session);
-        if (found)
-            memcpy(name, d->d_name, NAME_LEN + 1);
-    }
-    if (list)
-        closedir(list);
-    return found ? 0
-                 : err_set(err, ERR_NOTFOUND, "session %s has no receipts file", session);
+    r = file_each(dir, look_at, &search, &bad);
+    if (r > 0)
+        return 0;
+    if (r == 0 || bad.code == ERR_NOTFOUND)
+        return err_set(err, ERR_NOTFOUND, "session %s has no receipts file", session);
+    *err = bad;
+    return -1;
 }

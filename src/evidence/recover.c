@@ -66,7 +66,7 @@ static str line_before(int fd, uint64_t offset, struct buf *window)
     const char *nl;
     str s;
 
-    if (!to || pread(fd, to, want, (off_t)(offset - want)) != (ssize_t)want)
+    if (!to || file_read_at(fd, to, want, offset - want) != (ssize_t)want)
         return STR("");
     s = str_of(to, want);
     if (s.n < 2 || s.p[s.n - 1] != '\n')
@@ -213,9 +213,10 @@ static int adopt_line(struct head_state *s, const struct checkpoint *c,
                    c->size);
 }
 
-/* Walk on from the state. Ends at the end, or with *torn where whole lines end. */
+/* Walk on from the state. Ends at the end, or with *torn where whole lines end. *next is
+ * the first seq of the segment behind that, or UINT64_MAX. */
 static int walk(struct log *log, const struct checkpoint *c, struct head_state *s,
-                bool *torn, bool *last_segment, struct err *err)
+                bool *torn, uint64_t *next, struct err *err)
 {
     CLEANUP(segment_close) struct segment_reader r = { 0 };
     CLEANUP(json_release) struct json json = { 0 };
@@ -236,7 +237,7 @@ static int walk(struct log *log, const struct checkpoint *c, struct head_state *
             return -1;
     }
     *torn = step != SEGMENT_END;
-    *last_segment = r.current + 1 >= r.list.count;
+    *next = r.current + 1 < r.list.count ? r.list.first[r.current + 1] : UINT64_MAX;
     s->segment = r.next.segment;
     s->offset = r.next.offset - (step == SEGMENT_LINE ? line.n + 1 : 0);
     return 0;
@@ -272,9 +273,7 @@ static int copy_tail(int from, uint64_t offset, int to, struct repair *r, struct
 
     hasher_init(&h);
     while (result == 0 &&
-           (n = pread(from, chunk, sizeof(chunk), (off_t)(offset + r->bytes))) != 0) {
-        if (n < 0 && errno == EINTR)
-            continue;
+           (n = file_read_at(from, chunk, sizeof(chunk), offset + r->bytes)) != 0) {
         if (n < 0) {
             result = err_errno(err, "cannot read the torn tail");
             break;
@@ -298,8 +297,8 @@ static int cut_tail(struct log *log, const struct head_state *s, struct err *err
     to = torn_file(log, s->range.size, err);
     if (to < 0 || copy_tail(log->segment_fd, s->offset, to, &r, err) < 0)
         return err_wrap(err, "cannot keep the torn tail of the log");
-    if (ftruncate(log->segment_fd, (off_t)s->offset) < 0)
-        return err_errno(err, "cannot cut off the torn tail of the log");
+    if (file_set_size(log->segment_fd, s->offset, err) < 0)
+        return err_wrap(err, "cannot cut off the torn tail of the log");
     log_tell(log, "the log ended in %" PRIu64 " torn bytes; they are kept in %s/torn",
              r.bytes, log->log_dir);
     return log_add_repair(log, &r, err);
@@ -307,12 +306,30 @@ static int cut_tail(struct log *log, const struct head_state *s, struct err *err
 
 /* --- all of it --- */
 
+/* Lines that the next segment holds too are what a writer left that died while it wrote
+ * them anew (sync.c): they are cut off here. */
+static int walk_to_end(struct log *log, const struct checkpoint *c, struct head_state *s,
+                       bool *torn, uint64_t *next, struct err *err)
+{
+    for (;;) {
+        if (walk(log, c, s, torn, next, err) < 0)
+            return -1;
+        if (!*torn || *next != s->range.size || s->range.size < c->size)
+            return 0;
+        if (cut_tail(log, s, err) < 0)
+            return -1;
+        s->segment = *next;
+        s->offset = 0;
+    }
+}
+
 static int adopt(struct log *log, const struct checkpoint *c, struct head_state *s,
                  struct err *err)
 {
-    bool torn, last_segment;
+    uint64_t next;
+    bool torn;
 
-    if (walk(log, c, s, &torn, &last_segment, err) < 0)
+    if (walk_to_end(log, c, s, &torn, &next, err) < 0)
         return -1;
     if (s->range.size < c->size && torn)
         return err_set(err, ERR_DAMAGE,
@@ -321,7 +338,7 @@ static int adopt(struct log *log, const struct checkpoint *c, struct head_state 
                        s->range.size, c->size);
     if (s->range.size < c->size)
         return shorter_than(c, err);
-    if (torn && !last_segment)
+    if (torn && next != UINT64_MAX)
         return err_set(err, ERR_DAMAGE,
                        "event %" PRIu64
                        " is damaged, and more segments follow it. Nothing "
@@ -341,13 +358,15 @@ int log_recover(struct log *log, struct err *err)
 {
     struct head_state head, s;
     struct checkpoint c;
-    bool have_head, trusted;
+    bool have_head, trusted, failed_sync;
+    uint64_t suspect;
 
     if (log_check_place(log, err) < 0 || reopen_head(log, err) < 0 ||
         origin_checkpoint(&log->origin, log->log_dir, &c, NULL, err) < 0)
         return -1;
     have_head = head_read(&log->head, &head);
-    trusted = have_head && !log->mending && head.range.size >= c.size &&
+    failed_sync = head_suspect(&log->head, &suspect);
+    trusted = have_head && !failed_sync && !log->mending && head.range.size >= c.size &&
               state_is_true(log, &head);
     if (trusted)
         s = head;
@@ -362,7 +381,7 @@ int log_recover(struct log *log, struct err *err)
                        "the head knows of %" PRIu64 " events, the segments have %" PRIu64
                        "; start a recorder, so that it writes down the loss",
                        head.range.size, s.range.size);
-    if (!trusted)
+    if (!trusted && !(failed_sync && have_head))
         head_forget(&log->head, c.size);
     if (have_head && !trusted)
         note_lost_tail(log, head.range.size, s.range.size);

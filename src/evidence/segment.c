@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "evidence/segment.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -45,18 +44,29 @@ static int compare_u64(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-static int add_first(struct segment_list *l, size_t *cap, uint64_t first, struct err *err)
+struct listing {
+    struct segment_list list;
+    size_t cap;
+};
+
+static int add_first(void *ctx, const char *name, struct err *err)
 {
+    struct listing *made = ctx;
+    struct segment_list *l = &made->list;
+    uint64_t first;
+
+    if (!parse_name(name, &first))
+        return 0;
     if (l->count == SEGMENTS_MAX)
         return err_set(err, ERR_LIMIT, "the log has more than %d segments", SEGMENTS_MAX);
-    if (l->count == *cap) {
-        size_t more = *cap ? *cap * 2 : 16;
+    if (l->count == made->cap) {
+        size_t more = made->cap ? made->cap * 2 : 16;
         uint64_t *grown = realloc(l->first, more * sizeof(*grown));
 
         if (!grown)
             return err_set(err, ERR_NOMEM, "no memory");
         l->first = grown;
-        *cap = more;
+        made->cap = more;
     }
     l->first[l->count++] = first;
     return 0;
@@ -64,32 +74,20 @@ static int add_first(struct segment_list *l, size_t *cap, uint64_t first, struct
 
 int segment_list_read(struct segment_list *l, const char *log_dir, struct err *err)
 {
-    struct segment_list made = { 0 };
+    struct listing made = { .cap = 0 };
     char path[FILE_PATH_MAX];
-    struct dirent *entry;
-    uint64_t first;
-    size_t cap = 0;
-    DIR *dir;
-    int r = 0;
+    struct err bad;
 
     if (path_join(path, log_dir, "segments", err) < 0)
         return -1;
-    dir = opendir(path);
-    if (!dir && errno != ENOENT)
-        return err_errno(err, "cannot open '%s'", path);
-    while (dir && r == 0 && (entry = readdir(dir))) {
-        if (parse_name(entry->d_name, &first))
-            r = add_first(&made, &cap, first, err);
-    }
-    if (dir)
-        closedir(dir);
-    if (r < 0) {
-        segment_list_release(&made);
+    if (file_each(path, add_first, &made, &bad) < 0 && bad.code != ERR_NOTFOUND) {
+        segment_list_release(&made.list);
+        *err = bad;
         return -1;
     }
-    if (made.count)
-        qsort(made.first, made.count, sizeof(*made.first), compare_u64);
-    *l = made;
+    if (made.list.count)
+        qsort(made.list.first, made.list.count, sizeof(*made.list.first), compare_u64);
+    *l = made.list;
     return 0;
 }
 

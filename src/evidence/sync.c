@@ -81,8 +81,17 @@ static int remove_later(const struct log *log, uint64_t from, struct err *err)
     return 0;
 }
 
+static int cut_file(const char *path, uint64_t size, struct err *err)
+{
+    CLEANUP(file_close) int fd = file_open(path, O_RDWR | O_NOFOLLOW, 0, err);
+
+    if (fd < 0 || file_set_size(fd, size, err) < 0)
+        return err_wrap(err, "cannot cut '%s'", path);
+    return 0;
+}
+
 /* Put the new file in its place and cut the old one down to what is known to be on disk.
- */
+ * Whoever dies in between leaves lines twice, and a suspect: log_recover() mends it. */
 static int install(struct log *log, const char *temp, uint64_t from,
                    const struct segment_place *place, const struct repair *r,
                    struct err *err)
@@ -97,8 +106,8 @@ static int install(struct log *log, const char *temp, uint64_t from,
     log->state.segment = from;
     log->state.offset = r->bytes;
     head_write(&log->head, &log->state);
-    if (place->segment != from && truncate(old, (off_t)place->offset) < 0)
-        return err_errno(err, "cannot cut '%s'", old);
+    if (place->segment != from && cut_file(old, place->offset, err) < 0)
+        return -1;
     return remove_later(log, from, err) < 0 ? -1 : sync_segments_dir(log, err);
 }
 
@@ -125,13 +134,13 @@ static int rewrite(struct log *log, uint64_t from, struct err *err)
 
 int log_reseat(struct log *log, struct err *err)
 {
-    uint64_t from = head_synced(&log->head);
-    uint64_t suspect;
+    uint64_t suspect, from;
 
     if (!head_suspect(&log->head, &suspect))
         return 0;
-    if (!head_read(&log->head, &log->state))
-        return err_set(err, ERR_DAMAGE, "a sync failed, and the head of the log is gone");
+    if (log_recover(log, err) < 0)
+        return -1;
+    from = head_synced(&log->head);
     if (from > log->state.range.size)
         from = log->state.range.size;
     if (from < log->state.range.size && rewrite(log, from, err) < 0)
@@ -199,12 +208,17 @@ static int sync_segments(struct log *log, uint64_t synced, uint64_t last, struct
 
 static int recover_from_failure(struct log *log, struct err *err)
 {
+    struct err later;
     int r;
 
     if (log_lock(log, err) < 0)
         return -1;
     r = log_reseat(log, err);
     log_unlock(log);
+    /* The `repair` event at once: we may be closing. If not now, the next batch has it.
+     */
+    if (r == 0 && log_begin(log, &later) == 0)
+        (void)!log_commit(log, NULL, &later);
     return r;
 }
 
