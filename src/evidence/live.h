@@ -68,7 +68,7 @@ struct live_dead {
     int fd; /* holds its lock: nobody else recovers it meanwhile */
     uint64_t from;
     struct live_session *session; /* those without an "ended" line */
-    size_t count;
+    size_t count, cap;
 };
 
 /* Take over a dead writer's entry. *taken is false when it is alive, gone, or in other
