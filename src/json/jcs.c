@@ -458,18 +458,15 @@ static bool is_plain_integer(const struct json_node *n, str raw)
     return (n->flags & JSON_INTEGER) && raw.n <= 15 && raw.p[0] != '-';
 }
 
-/* The names of an object ascend; they are known to have no escapes. */
+/* The names of an object ascend. */
 static bool names_ascend(const struct json *j, uint32_t object)
 {
-    str before = { NULL, 0 };
+    uint32_t before = JSON_NONE;
 
     json_each (j, object, at) {
-        str raw = json_raw(j, at);
-        str name = str_of(raw.p + 1, raw.n - 2);
-
-        if (before.p && jcs_compare_names(before, name) >= 0)
+        if (before != JSON_NONE && text_compare(text_of(j, before), text_of(j, at)) >= 0)
             return false;
-        before = name;
+        before = at;
     }
     return true;
 }

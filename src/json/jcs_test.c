@@ -18,6 +18,7 @@
 static const struct {
     const char *text, *canonical;
 } cases[] = {
+    { "{\"\\r\":2,\"::\":78}", "{\"\\r\":2,\"::\":78}" },
     { " { \"b\" : [ 1.0 , 2e0 ] , \"a\" : { } } ", "{\"a\":{},\"b\":[1,2]}" },
     { "{\"\\u20ac\":1,\"\\r\":2,\"\\ufb33\":3,\"1\":4,\"\\ud83d\\ude00\":5,\"\\u0080\":6,\"\\u00f6\":7}",
       "{\"\\r\":2,\"1\":4,\"\302\200\":6,\"\303\266\":7,\"\342\202\254\":1,\"\360\237\230\200\":5,\"\357\254\263\":3}" },
@@ -58,6 +59,14 @@ static int canonical(struct buf *out, str text, enum jcs_form form, struct err *
     return jcs_write(&j, JSON_ROOT, form, &sink, err);
 }
 
+static bool is_canonical(str text)
+{
+    CLEANUP(json_release) struct json j = { 0 };
+    struct err err = { 0 };
+
+    return json_parse(&j, text, NULL, &err) == 0 && jcs_is_canonical(&j);
+}
+
 static void test_writes_as_node(void)
 {
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -70,6 +79,10 @@ static void test_writes_as_node(void)
         ok(canonical(&second, buf_str(&first), JCS_RFC8785, &err) == 0 &&
                str_equal(buf_str(&first), buf_str(&second)),
            "row %zu stays as it is", i);
+        ok(is_canonical(buf_str(&first)), "row %zu is seen to be canonical", i);
+        ok(is_canonical(str_from(cases[i].text)) ==
+               (strcmp(cases[i].text, cases[i].canonical) == 0),
+           "row %zu was seen to be or not to be", i);
     }
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whatever parses and is not tainted has one canonical form, which is its own canonical
- * form; and the quick way to canonical numbers is the long way.
+ * form; and the quick ways to canonical numbers and to an answer are the long ways.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -55,6 +55,7 @@ static void check_text(const struct json *j)
     if (canonical(j, &first) < 0)
         return;
     must(!tainted);
+    must(jcs_is_canonical(j) == str_equal(buf_str(&first), j->text));
     must(json_parse(&again, buf_str(&first), NULL, &err) == 0);
     must(again.count == j->count);
     must(canonical(&again, &second) == 0);
