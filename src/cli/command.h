@@ -44,7 +44,9 @@ enum exit_code command_fail_in(const struct err *err, const char *fmt, ...)
 /* One line for each cmd_*.c; main.c lists them in the order of the help. */
 extern const struct command cmd_key;
 extern const struct command cmd_log;
+extern const struct command cmd_proof_pack;
 extern const struct command cmd_verify_pack;
+extern const struct command cmd_packs;
 extern const struct command cmd_jcs;
 
 #endif

@@ -13,7 +13,9 @@
 static const struct command *const commands[] = {
     &cmd_log,
     &cmd_key,
+    &cmd_proof_pack,
     &cmd_verify_pack,
+    &cmd_packs,
     &cmd_jcs,
     NULL,
 };

@@ -44,7 +44,7 @@ static int cover(struct log *log, uint64_t to, struct checkpoint *checkpoint,
 }
 
 /* Say no unless the directory is a sound pack with this signer. */
-static int check_pack(const char *path, struct log *log, struct digest *root,
+static int check_pack(const char *path, struct log *log, struct pack_result *out,
                       struct err *err)
 {
     const struct verify_options options = { .clock = log_clock(log) };
@@ -57,8 +57,10 @@ static int check_pack(const char *path, struct log *log, struct digest *root,
 
         r = err_set(err, ERR_DAMAGE, "the pack does not verify: " STR_FMT, STR_ARG(why));
     }
-    if (r == 0)
-        *root = result.manifest.pack_root_sha256;
+    if (r == 0) {
+        hex_encode(out->root, result.manifest.pack_root_sha256.bytes, DIGEST_SIZE);
+        out->receipts = result.receipts.count;
+    }
     verify_result_release(&result);
     return r;
 }
@@ -87,19 +89,12 @@ static int fill(struct staging *staging, struct log *log,
     return 0;
 }
 
-static void set_root(struct pack_result *result, const struct digest *root)
-{
-    hex_encode(result->root, root->bytes, sizeof(root->bytes));
-    result->root[2 * DIGEST_SIZE] = '\0';
-}
-
 int pack_build(struct log *log, const struct pack_request *request,
                struct pack_result *result, struct err *err)
 {
     CLEANUP(staging_release) struct staging staging = { 0 };
     struct pack_result made = { 0 };
     char packs[FILE_PATH_MAX], name[PACK_NAME_MAX];
-    struct digest root;
 
     pack_name(name, &request->cut);
     if (path_join(packs, log_dir(log), PACKS_DIR, err) < 0 ||
@@ -107,15 +102,14 @@ int pack_build(struct log *log, const struct pack_request *request,
         return -1;
     made.existed = access(made.path, F_OK) == 0;
     if (made.existed) {
-        if (check_pack(made.path, log, &root, err) < 0)
+        if (check_pack(made.path, log, &made, err) < 0)
             return err_wrap(err, "'%s'", made.path);
     } else if (staging_open(&staging, packs, err) < 0 ||
                fill(&staging, log, request, &made, err) < 0 ||
-               check_pack(staging.path, log, &root, err) < 0 ||
+               check_pack(staging.path, log, &made, err) < 0 ||
                staging_publish(&staging, name, err) < 0) {
         return err_wrap(err, "cannot pack session %s", request->session);
     }
-    set_root(&made, &root);
     *result = made;
     return 0;
 }

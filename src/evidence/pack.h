@@ -50,7 +50,7 @@ struct pack_result {
     char root[2 * DIGEST_SIZE + 1]; /* pack_root_sha256 */
     bool existed;                   /* the pack was there already, and verifies */
     uint64_t receipts;              /* lines of receipt_pack.jsonl */
-    uint64_t events;
+    uint64_t events;  /* 0 when the pack was there already, like the next two */
     uint64_t rebuilt; /* receipts whose line was lost and that were made from events */
     uint64_t content_lost; /* of those: with stored content, which is gone */
 };

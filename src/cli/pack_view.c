@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/pack_view.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/diag.h"
+#include "base/err.h"
+#include "evidence/receipt_pack.h"
+
+void pack_view_release(struct pack_view *v)
+{
+    manifest_release(&v->manifest);
+    findings_release(&v->findings);
+    mapping_release(&v->receipts);
+    json_release(&v->metadata);
+    *v = (struct pack_view){ 0 };
+}
+
+static int read_manifest(struct pack_view *v, struct err *err)
+{
+    CLEANUP(buf_release) struct buf text = { .max = MANIFEST_MAX_BYTES };
+    char path[FILE_PATH_MAX];
+    bool valid = false;
+
+    if (path_join(path, v->path, MANIFEST_NAME, err) < 0 ||
+        file_read(path, &text, err) < 0 ||
+        manifest_read(&v->manifest, buf_str(&text), &v->findings, &valid, err) < 0)
+        return -1;
+    if (!valid)
+        return err_set(err, ERR_DAMAGE, "'%s' has no valid manifest", v->path);
+    return 0;
+}
+
+static int map_receipts(struct pack_view *v, struct err *err)
+{
+    CLEANUP(file_close) int fd = -1;
+    char path[FILE_PATH_MAX];
+
+    if (path_join(path, v->path, RECEIPT_PACK_NAME, err) < 0)
+        return -1;
+    fd = file_open(path, O_RDONLY | O_NOFOLLOW, 0, err);
+    return fd < 0 ? -1 : mapping_open(&v->receipts, fd, path, err);
+}
+
+static bool parse_receipt(struct json *j, str line)
+{
+    static const struct json_limits limits = { .max_bytes = RECEIPT_LINE_MAX };
+    struct err ignored;
+
+    return json_parse(j, line, &limits, &ignored) == 0 &&
+           json_is(j, JSON_ROOT, JSON_OBJECT);
+}
+
+static void find_metadata(struct pack_view *v)
+{
+    str rest = v->receipts.bytes, line, last = { NULL, 0 };
+
+    while (receipt_line(&rest, &line))
+        last = line;
+    v->has_metadata =
+        last.n && parse_receipt(&v->metadata, last) &&
+        json_string_is(&v->metadata, json_member(&v->metadata, JSON_ROOT, STR("type")),
+                       STR("session_metadata"));
+}
+
+int pack_view_open(struct pack_view *v, const char *path, struct err *err)
+{
+    *v = (struct pack_view){ 0 };
+    if (path_join(v->path, path, "", err) < 0)
+        return -1;
+    v->path[strlen(v->path) - 1] = '\0'; /* the slash of path_join() */
+    if (read_manifest(v, err) < 0 || map_receipts(v, err) < 0) {
+        pack_view_release(v);
+        return -1;
+    }
+    find_metadata(v);
+    return 0;
+}
+
+/* --- for people --- */
+
+/* A member as text: strings without quotes, everything escaped; "-" for null. */
+static void add_value(struct buf *out, const struct json *j, const char *name)
+{
+    CLEANUP(buf_release) struct buf text = { 0 };
+    uint32_t node = json_member(j, JSON_ROOT, str_from(name));
+
+    if (node == JSON_NONE || json_is(j, node, JSON_NULL)) {
+        buf_add_char(out, '-');
+    } else if (json_is(j, node, JSON_STRING)) {
+        json_unescape(j, node, &text);
+        diag_escape(out, buf_str(&text));
+    } else {
+        diag_escape(out, json_raw(j, node));
+    }
+}
+
+static bool is_true(const struct json *j, const char *name)
+{
+    return json_is(j, json_member(j, JSON_ROOT, str_from(name)), JSON_TRUE);
+}
+
+static const char *completeness(const struct pack_view *v)
+{
+    if (!v->has_metadata)
+        return "no session facts";
+    if (!is_true(&v->metadata, "final"))
+        return "a part";
+    return is_true(&v->metadata, "session_complete") ? "complete" : "not complete";
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+void pack_view_print_line(const struct pack_view *v)
+{
+    CLEANUP(buf_release) struct buf session = { 0 };
+    CLEANUP(buf_release) struct buf ended = { 0 };
+
+    diag_escape(&session, v->manifest.run_id);
+    diag_escape(&ended, v->manifest.timestamp_end);
+    printf("%s  %s  %8" PRIu64 " receipts  %-12s  %s\n", base_name(v->path),
+           buf_cstr(&ended), v->manifest.receipt_count, completeness(v),
+           buf_cstr(&session));
+}
+
+static void print_fact(const char *name, str value)
+{
+    CLEANUP(buf_release) struct buf text = { .max = 4096 };
+
+    diag_escape(&text, value);
+    printf("  %-12s %s\n", name, buf_cstr(&text));
+}
+
+static void print_cell(const struct json *j, const char *name, int width)
+{
+    CLEANUP(buf_release) struct buf text = { .max = 4096 };
+
+    add_value(&text, j, name);
+    printf("%*s ", width, buf_cstr(&text));
+}
+
+static void print_receipt(const struct json *j)
+{
+    print_cell(j, "seq", 6);
+    print_cell(j, "timestamp", 24);
+    print_cell(j, "outcome", -10);
+    print_cell(j, "policy_verdict", -10);
+    print_cell(j, "duration_ms", 8);
+    printf("ms  ");
+    print_cell(j, "tool_name", 0);
+    printf("\n");
+}
+
+void pack_view_print(const struct pack_view *v)
+{
+    CLEANUP(json_release) struct json j = { 0 };
+    str rest = v->receipts.bytes, line;
+
+    print_fact("pack", v->manifest.pack_id);
+    print_fact("session", v->manifest.run_id);
+    print_fact("from", v->manifest.timestamp_start);
+    print_fact("to", v->manifest.timestamp_end);
+    print_fact("record", str_from(completeness(v)));
+    print_fact("signer", v->manifest.signer_id);
+    printf("\n");
+    while (receipt_line(&rest, &line)) {
+        if (parse_receipt(&j, line) &&
+            json_string_is(&j, json_member(&j, JSON_ROOT, STR("type")),
+                           STR("mcp_tool_call")))
+            print_receipt(&j);
+    }
+}
+
+/* --- for machines --- */
+
+static void put_digest(struct pretty *p, const char *name, const struct digest *d)
+{
+    char hex[2 * DIGEST_SIZE];
+
+    digest_hex(hex, d);
+    pretty_string(p, name, str_of(hex, sizeof(hex)));
+}
+
+static void put_receipts(const struct pack_view *v, struct pretty *p)
+{
+    CLEANUP(json_release) struct json j = { 0 };
+    str rest = v->receipts.bytes, line;
+
+    pretty_array(p, "receipts");
+    while (receipt_line(&rest, &line)) {
+        if (parse_receipt(&j, line))
+            pretty_node(p, NULL, &j, JSON_ROOT);
+    }
+    pretty_end_array(p);
+}
+
+void pack_view_members(const struct pack_view *v, struct pretty *p, bool receipts)
+{
+    const struct manifest *m = &v->manifest;
+
+    pretty_text(p, "path", v->path);
+    pretty_string(p, "pack_id", m->pack_id);
+    pretty_string(p, "session_id", m->run_id);
+    put_digest(p, "pack_root_sha256", &m->pack_root_sha256);
+    pretty_string(p, "timestamp_start", m->timestamp_start);
+    pretty_string(p, "timestamp_end", m->timestamp_end);
+    pretty_u64(p, "receipt_count", m->receipt_count);
+    pretty_string(p, "signer_id", m->signer_id);
+    put_digest(p, "signer_pubkey_sha256", &m->signer_pubkey_sha256);
+    if (v->has_metadata)
+        pretty_node(p, "session_metadata", &v->metadata, JSON_ROOT);
+    else
+        pretty_null(p, "session_metadata");
+    if (receipts)
+        put_receipts(v, p);
+}

@@ -1,0 +1,109 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# assay proof-pack and assay packs, on sessions that $1 records.
+. tests/cli/tap.sh
+helper=$1
+case $helper in /*) ;; *) helper=$PWD/$helper ;; esac
+dir=$work/audit
+
+run proof-pack --audit-dir "$dir"
+exits 3 "no log"
+says "there is no log in" "no log: says so"
+run packs list --audit-dir "$dir"
+exits 3 "no log for packs"
+
+pack=$("$helper" "$dir" end)
+check "a recorded session has its pack" test -f "$pack/pack_manifest.json"
+session=$(sed -n '$s/.*"session_id":"\([^"]*\)".*/\1/p' "$pack/receipt_pack.jsonl")
+
+run proof-pack --audit-dir "$dir"
+exits 0 "the sessions are listed"
+prints "$session" "with their id"
+prints "2 calls  packed" "and their state"
+run proof-pack --json --audit-dir "$dir"
+check "as JSON too" "$ASSAY" jcs "$work/out"
+prints '"state": "packed"' "with the state"
+
+run proof-pack "$session" --audit-dir "$dir"
+exits 0 "packing again is no error"
+prints "$pack" "and names the same pack"
+rm -rf "$pack"
+run proof-pack "$session" --audit-dir "$dir"
+exits 0 "a deleted pack is built again"
+check "under the same name" test -f "$pack/pack_manifest.json"
+run verify-pack "$pack"
+exits 0 "and verifies"
+rm -rf "$pack" "$dir"/receipts/*
+run proof-pack "$session" --json --audit-dir "$dir"
+exits 0 "without the receipts file it is built from events"
+says "3 receipts were lost and made again from their events; 2 of them had stored content" \
+    "which is said"
+prints '"rebuilt": 3' "in the JSON as well"
+run verify-pack "$pack"
+exits 0 "and verifies"
+
+run proof-pack mcp_0000000000000000 --audit-dir "$dir"
+exits 3 "a session that is not there"
+says "there is no session" "says so"
+silent "prints nothing"
+run proof-pack "$session" --recover --audit-dir "$dir"
+exits 3 "a session with --recover"
+run proof-pack a b --audit-dir "$dir"
+exits 3 "two sessions"
+
+empty=$("$helper" "$dir" empty)
+run proof-pack "$empty" --audit-dir "$dir"
+exits 1 "a session without calls"
+says "has no tool call" "says that there is nothing to pack"
+
+dead=$("$helper" "$dir" die)
+run proof-pack "$dead" --audit-dir "$dir"
+exits 1 "a session that has not ended"
+says "--recover" "names the way out"
+run proof-pack --recover --audit-dir "$dir"
+exits 0 "recovery"
+says "1 dead writers, 1 sessions ended for them, 1 calls without an answer" "tells what it did"
+recovered=$(cat "$work/out")
+run verify-pack "$recovered"
+exits 0 "the pack of the dead session verifies"
+prints "not complete" "and says that its record is not complete"
+run proof-pack --recover --json --audit-dir "$dir"
+exits 0 "a second time"
+prints '"writers": 0' "there is nothing to do"
+check "which is JSON" "$ASSAY" jcs "$work/out"
+
+run packs list --audit-dir "$dir"
+exits 0 "packs are listed"
+prints "$(basename "$pack")" "with their names"
+prints "not complete" "and what they are"
+run packs list --json --audit-dir "$dir"
+check "as JSON too" "$ASSAY" jcs "$work/out"
+run packs show "$pack"
+exits 0 "a pack is shown"
+prints "SOUND" "after it was verified"
+prints 'evil\x1b[31m' "foreign bytes are escaped"
+run packs show "$(basename "$pack")" --json --audit-dir "$dir"
+exits 0 "by its name, as JSON"
+check "which is JSON" "$ASSAY" jcs "$work/out"
+run packs show --audit-dir "$dir"
+exits 0 "or the newest"
+
+printf '{}\n' >>"$pack/receipt_pack.jsonl"
+run packs show "$pack"
+exits 2 "one that was changed"
+prints "TAMPERED" "is called so"
+run proof-pack "$session" --audit-dir "$dir"
+exits 2 "and proof-pack does not call it a pack"
+rm "$pack/pack_manifest.json"
+run packs list --audit-dir "$dir"
+exits 3 "a pack without manifest is said"
+prints "$(basename "$recovered")" "and the others are listed"
+run packs show "$work"
+exits 3 "a directory that is no pack"
+run packs show "$work/none"
+exits 3 "no directory"
+run packs
+exits 3 "packs without a subcommand"
+run packs list extra --audit-dir "$dir"
+exits 3 "packs list with an operand"
+finish
