@@ -185,7 +185,8 @@ void log_lost(struct log *log, uint64_t events, const char *reason)
     log->loss.to = now;
     log->loss.events += events;
     log->lost_total += events;
-    snprintf(log->loss.reason, sizeof(log->loss.reason), "%s", reason);
+    snprintf(log->loss.reason, sizeof(log->loss.reason), "%.*s",
+             (int)sizeof(log->loss.reason) - 1, reason);
     pthread_mutex_unlock(&log->loss_mutex);
 }
 

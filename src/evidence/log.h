@@ -129,9 +129,9 @@ MUST_CHECK int log_checkpoint(struct log *log, bool wait, struct err *err);
 MUST_CHECK int log_rotate_key(struct log *log, const struct signer *next,
                               struct err *err);
 
-/* `assay log rebuild`: make anew what is derived (head, tiles, missing lock files) from the
- * segments and the signed checkpoints. Adds no event and needs no key. *events is how many
- * the log has. */
+/* `assay log rebuild`: make anew what is derived (head, tiles, missing lock files) from
+ * the segments and the signed checkpoints. Adds no event and needs no key. *events is how
+ * many the log has. */
 MUST_CHECK int log_rebuild(const struct log_options *options, uint64_t *events,
                            struct err *err);
 

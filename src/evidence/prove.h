@@ -36,8 +36,8 @@ MUST_CHECK int prove_consistency(struct proven *out, const char *audit_dir, uint
 void proven_release(struct proven *p);
 
 /* The C2SP texts: tlog-proof for an inclusion; for a consistency the body of tlog-witness
- * add-checkpoint ("old <size>", hashes, blank line, checkpoint; an unsigned checkpoint text
- * when there is no note). */
+ * add-checkpoint ("old <size>", hashes, blank line, checkpoint; an unsigned checkpoint
+ * text when there is no note). */
 void proven_add_inclusion(struct buf *out, const struct proven *p);
 void proven_add_consistency(struct buf *out, const struct proven *p, const char *origin);
 

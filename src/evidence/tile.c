@@ -227,7 +227,8 @@ static int check_tile(const struct tile_writer *w, const char *path, unsigned le
         return -1;
     if (access(path, F_OK) < 0 && access(full, F_OK) == 0)
         return 0;
-    return err_set(err, ERR_DAMAGE, "the tile '%s' is missing or not what the events give", path);
+    return err_set(err, ERR_DAMAGE,
+                   "the tile '%s' is missing or not what the events give", path);
 }
 
 /* A tile that stands is left alone, unless a power cut has left it empty or torn. */
