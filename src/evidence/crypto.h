@@ -73,7 +73,8 @@ void secret_key_release(struct secret_key *k); /* wipes it */
 MUST_CHECK int sign(uint8_t out[static SIGNATURE_SIZE], const struct secret_key *k,
                     str message, struct err *err);
 
-/* False for a wrong signature and for a key that is none. */
+/* False for a wrong signature and for a key that is none; a point of small order, for
+ * which signatures can be made without a secret, is none. */
 bool signature_valid(const uint8_t signature[static SIGNATURE_SIZE],
                      const uint8_t public_key[static PUBLIC_SIZE], str message);
 

@@ -219,6 +219,16 @@ static void test_signatures_that_are_none(void)
        "a key that is no point of the curve");
 }
 
+/* The neutral point as key and as R, S = 0: OpenSSL says yes to every message. */
+static void test_a_key_without_a_secret_signs_nothing(void)
+{
+    uint8_t public_key[PUBLIC_SIZE] = { 1 }, signature[SIGNATURE_SIZE] = { 1 };
+
+    ok(!signature_valid(signature, public_key, STR("anything")), "a point of order 1");
+    public_key[PUBLIC_SIZE - 1] = 0x80;
+    ok(!signature_valid(signature, public_key, STR("anything")), "with its sign bit set");
+}
+
 static void test_a_released_key_is_wiped(void)
 {
     static const struct secret_key zero;
@@ -261,6 +271,7 @@ int main(void)
     test_hmac();
     test_ed25519();
     test_signatures_that_are_none();
+    test_a_key_without_a_secret_signs_nothing();
     test_a_released_key_is_wiped();
     test_threads_hash_at_once();
     return tap_done();

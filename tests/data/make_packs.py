@@ -167,6 +167,22 @@ class Pack:
                 f.write(data)
 
 
+class NoSecret:
+    """A point of small order as key, and a signature that anybody can write down."""
+
+    def __init__(self, point, r):
+        self.point, self.r = point, r
+
+    def public_key(self):
+        return self
+
+    def public_bytes_raw(self):
+        return self.point
+
+    def sign(self, _):
+        return self.r + bytes(32)
+
+
 EXPECT = []
 
 
@@ -444,6 +460,10 @@ def bad_signature():
     pub = OTHER.public_key().public_bytes_raw()
     emit("bad/key-of-somebody-else", bent(None, lambda m: m.update(
         signer_pubkey=base64.b64encode(pub).decode(), signer_pubkey_sha256=sha(pub))), 2, "E_PACK_SIG_INVALID", "signer_pubkey")
+    one = bytes([1]) + bytes(31)
+    p = Pack()
+    p.key = NoSecret(one, one)
+    emit("bad/key-of-small-order", p, 2, "E_PACK_SIG_INVALID", "signer_pubkey")
     emit("bad/key-too-short", bent(lambda m: m.update(signer_pubkey="AAAA")), 2, "E_PACK_SIG_INVALID", "signer_pubkey")
     emit("bad/key-fingerprint", bent(lambda m: m.update(signer_pubkey_sha256="a" * 64)), 2, "E_PACK_SIG_INVALID", "signer_pubkey_sha256")
     emit("bad/time-in-the-future", bent(timestamp_end="2999-01-01T00:00:00Z"), 2, "E_TIMESTAMP_INVALID", "timestamp_end")
