@@ -298,7 +298,6 @@ static void test_sessions(void)
     struct event_view v;
 
     for (size_t i = 0; i < COUNT(sessions); i++) {
-        CLEANUP(buf_release) struct buf line = { 0 };
         CLEANUP(buf_release) struct buf placed = { 0 };
         const char *rest = strstr(sessions[i].member, "%s");
         struct err err = { 0 };
