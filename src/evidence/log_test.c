@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 
 #include "evidence/event.h"
+#include "evidence/logcheck.h"
 #include "evidence/origin.h"
 #include "evidence/segment.h"
 #include "tests/lab.h"
@@ -582,6 +583,45 @@ static void test_without_its_key_a_log_is_not_continued(void)
     lab_remove(&l);
 }
 
+/* As if the process had died with the key in `origin` and no checkpoint made yet. */
+static void test_anyone_finishes_a_key_rotation(void)
+{
+    struct lab l = lab_make();
+    struct err err = { 0 };
+    struct log *log = lab_open(&l, &err);
+    CLEANUP(signer_release) struct signer next = { 0 };
+    CLEANUP(buf_release) struct buf note = { 0 }, vkey = { 0 };
+    CLEANUP(event_release) struct event e = { 0 };
+    const struct event *events[] = { &e };
+    struct logcheck_options options = { .keys = &l.keys };
+    struct logcheck found;
+    struct checkpoint c;
+    struct note_key key;
+    struct origin o;
+    struct note n;
+
+    ok(log && log_checkpoint(log, true, &err) == 0, "a signed log: %s", err.msg);
+    ok(keys_generate(&l.keys, &entropy_system, "second", &next, &err) == 0 &&
+           origin_read(&o, lab_path(&l, "log"), &err) == 0 &&
+           note_key_make(&key, str_from(o.name), next.secret.public_key, &err) == 0,
+       "a key: %s", err.msg);
+    note_key_add(&vkey, &key);
+    event_init(&e, EVENT_KEY_ROTATE);
+    event_add_text(&e, "vkey", buf_str(&vkey));
+    ok(log_append(log, events, 1, NULL, &err) == 0, "its event: %s", err.msg);
+    ok(log_checkpoint(log, true, &err) == 0 &&
+           logcheck_run(&found, l.audit, &options, &err) == 0 && found.findings == 0,
+       "with the event alone the log is sound, under its old key");
+    ok(origin_add_key(&o, lab_path(&l, "log"), &key, 0600, &err) == 0, "the key");
+    ok(log_close(log, &err) == 0, "close: %s", err.msg);
+    ok(origin_checkpoint(&o, lab_path(&l, "log"), &c, &note, &err) == 0 &&
+           note_parse(&n, buf_str(&note), &err) == 0 &&
+           note_verify(&n, &o.keys[0], 1) == NOTE_SIGNED &&
+           note_verify(&n, &o.keys[1], 1) == NOTE_SIGNED,
+       "the next checkpoint carries both signatures");
+    lab_remove(&l);
+}
+
 static void test_key_rotation(void)
 {
     struct lab l = lab_make();
@@ -741,6 +781,7 @@ int main(void)
     test_a_foreign_checkpoint_is_refused();
     test_without_its_key_a_log_is_not_continued();
     test_key_rotation();
+    test_anyone_finishes_a_key_rotation();
     test_full_disk_leaves_a_gap();
     test_removed_under_us();
     test_missing_lock_is_not_replaced();

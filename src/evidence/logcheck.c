@@ -20,7 +20,7 @@
 #include "evidence/tree.h"
 
 #define PROGRESS_EVERY 4096 /* events */
-#define TAIL_LOOKS     5    /* at a tail that may be a line in the making */
+#define TAIL_LOOKS     5    /* at what a writer may be in the middle of */
 
 static const char *const code_names[] = {
 #define X(name) [LOGCHECK_##name] = "LOG_" #name,
@@ -87,23 +87,12 @@ static void find(struct walk *w, enum logcheck_code code, const char *fmt, ...)
 
 static bool open_note(struct walk *w, str note, struct checkpoint *c)
 {
-    enum note_verdict verdict;
-    struct err err;
+    struct err err = { 0 };
 
-    if (checkpoint_open(c, &verdict, note, w->origin.keys, w->origin.count, &err) < 0) {
-        find(w, LOGCHECK_CHECKPOINT, "a checkpoint is malformed: %s", err.msg);
-        return false;
-    }
-    if (verdict != NOTE_SIGNED) {
-        find(w, LOGCHECK_CHECKPOINT,
-             "a checkpoint is not signed by a key of this log, or its text was changed");
-        return false;
-    }
-    if (strcmp(c->origin, w->origin.name) != 0) {
-        find(w, LOGCHECK_CHECKPOINT, "a checkpoint is of another log, '%s'", c->origin);
-        return false;
-    }
-    return true;
+    if (origin_open_note(&w->origin, "a note of 'checkpoints'", note, c, &err) == 0)
+        return true;
+    find(w, LOGCHECK_CHECKPOINT, "%s", err.msg);
+    return false;
 }
 
 /* Advance to the next good checkpoint of the list. */
@@ -233,6 +222,10 @@ static void learn_key(struct walk *w, const struct event_view *v)
             }
         }
     }
+    /* A rotation that failed half-way: the log is signed by the key before, and by that
+     * one alone, or its checkpoints are found. */
+    if (v->type == EVENT_KEY_ROTATE)
+        return;
     find(w, LOGCHECK_CHECKPOINT,
          "event %" PRIu64 " names a key that 'origin' does not list", v->seq);
 }
@@ -373,27 +366,43 @@ static void check_end(struct walk *w)
              w->remembered.size, size);
 }
 
+/* What is wrong with the head; NULL when nothing is. It may be ahead of us, as the log
+ * may have grown since, but never behind a checkpoint. */
+static const char *head_fault(const struct walk *w, const struct head *head)
+{
+    struct digest root, expected = range_root(&w->range);
+    struct head_state s;
+
+    if (!head_read(head, &s))
+        return "is garbled";
+    if (s.range.size < w->newest.size)
+        return "is older than the newest checkpoint";
+    if (s.range.size != w->range.size)
+        return NULL;
+    root = range_root(&s.range);
+    if (!digest_equal(&s.last, &w->last) || !digest_equal(&root, &expected))
+        return "differs from the events";
+    return NULL;
+}
+
 /* The head is derived; a wrong one costs nothing but should be known. */
 static void check_head(struct walk *w)
 {
+    const struct timespec pause = { 0, 1000000 };
     struct head head = { .fd = -1 };
-    struct head_state s;
     struct err ignored;
     char path[FILE_PATH_MAX];
-    struct digest root, expected = range_root(&w->range);
+    const char *fault;
+    unsigned looks = 0;
 
     if (path_join(path, w->log_dir, "head", &ignored) < 0 ||
         head_open_to_read(&head, path, &ignored) < 0)
         return;
-    if (!head_read(&head, &s)) {
-        find(w, LOGCHECK_HEAD, "the head is garbled; the next writer makes it anew");
-    } else if (s.range.size == w->range.size) {
-        root = range_root(&s.range);
-        if (!digest_equal(&s.last, &w->last) || !digest_equal(&root, &expected))
-            find(w, LOGCHECK_HEAD,
-                 "the head differs from the events; the next writer makes "
-                 "it anew");
-    }
+    /* We take no lock: a writer may be in the middle of it. */
+    while ((fault = head_fault(w, &head)) && looks++ < TAIL_LOOKS)
+        nanosleep(&pause, NULL);
+    if (fault)
+        find(w, LOGCHECK_HEAD, "the head %s; the next writer makes it anew", fault);
     head_close(&head);
 }
 

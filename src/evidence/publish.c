@@ -29,8 +29,8 @@ struct publication {
     struct checkpoint newest;     /* what was published before */
     struct checkpoint remembered; /* what we know to have signed */
     struct segment_place place;   /* of the first event that newest does not cover */
-    const struct note_key *also;  /* an older key that signs too, after a rotation */
-    const struct secret_key *also_secret;
+    bool rotated;                 /* newest is signed by the key before ours… */
+    struct signer before;         /* …which signs once more */
 };
 
 /* --- tiles --- */
@@ -217,7 +217,8 @@ static int compose(struct publication *p, struct buf *note, struct err *err)
     if (origin_signer(&p->log->origin, &p->log->keys, &signer, err) < 0 ||
         note_sign(note, buf_str(&text), &p->log->origin.keys[0], &signer.secret, err) < 0)
         return -1;
-    if (p->also && note_sign(note, buf_str(&text), p->also, p->also_secret, err) < 0)
+    if (p->rotated && note_sign(note, buf_str(&text), &p->log->origin.keys[1],
+                                &p->before.secret, err) < 0)
         return -1;
     return buf_check(note, "the checkpoint", err);
 }
@@ -311,15 +312,33 @@ static int snapshot(struct publication *p, struct err *err)
     return r;
 }
 
+/* The first checkpoint of a new key carries the signature of the old one too, whoever
+ * makes it. Without the old secret the key_rotate event has to do. */
+static void see_rotation(struct publication *p, str newest)
+{
+    const struct origin *now = &p->log->origin;
+    struct origin before = *now;
+    struct err ignored;
+    struct note n;
+
+    if (now->count < 2 || newest.n == 0 || note_parse(&n, newest, &ignored) < 0 ||
+        note_verify(&n, &now->keys[0], 1) == NOTE_SIGNED)
+        return;
+    before.keys[0] = now->keys[1];
+    p->rotated = origin_signer(&before, &p->log->keys, &p->before, &ignored) == 0;
+}
+
 static int prepare(struct publication *p, struct err *err)
 {
+    CLEANUP(buf_release) struct buf newest = { .max = NOTE_MAX };
     struct log *log = p->log;
 
     if (path_join(p->tile_dir, log->log_dir, "tile", err) < 0 ||
         log_check_place(log, err) < 0 ||
         origin_read(&log->origin, log->log_dir, err) < 0 || snapshot(p, err) < 0 ||
-        origin_checkpoint(&log->origin, log->log_dir, &p->newest, NULL, err) < 0)
+        origin_checkpoint(&log->origin, log->log_dir, &p->newest, &newest, err) < 0)
         return -1;
+    see_rotation(p, buf_str(&newest));
     return origin_remembered(&log->origin, &log->keys, &p->remembered, err);
 }
 
@@ -327,7 +346,7 @@ static int publish(struct publication *p, struct err *err)
 {
     if (prepare(p, err) < 0)
         return -1;
-    if (p->end.range.size == p->newest.size && !p->also)
+    if (p->end.range.size == p->newest.size && !p->rotated)
         return 0;
     if (log_sync(p->log, p->end.range.size, err) < 0 || extend_tiles(p, err) < 0 ||
         check_extends(p, err) < 0 || release(p, err) < 0)
@@ -372,6 +391,7 @@ static int publish_locked(struct publication *p, bool wait, struct err *err)
         file_lock(log->checkpoint_fd, LOCK_UN);
     }
     pthread_mutex_unlock(&log->publish_mutex);
+    signer_release(&p->before);
     return r;
 }
 
@@ -448,22 +468,17 @@ static int append_rotation(struct log *log, const struct note_key *key, struct e
 
 int log_rotate_key(struct log *log, const struct signer *next, struct err *err)
 {
-    CLEANUP(signer_release) struct signer old = { 0 };
     struct publication p = { .log = log };
     struct origin now;
-    struct note_key key, old_key;
+    struct note_key key;
 
     if (log_checkpoint(log, true, err) < 0 || origin_read(&now, log->log_dir, err) < 0 ||
-        origin_signer(&now, &log->keys, &old, err) < 0 ||
         note_key_make(&key, str_from(now.name), next->secret.public_key, err) < 0)
         return -1;
     if (note_key_equal(&key, &now.keys[0]))
         return err_set(err, ERR_REFUSED, "this log is already signed by '%s'", next->id);
-    old_key = now.keys[0];
     if (append_rotation(log, &key, err) < 0 ||
         origin_add_key(&now, log->log_dir, &key, log->file_mode, err) < 0)
         return -1;
-    p.also = &old_key;
-    p.also_secret = &old.secret;
     return publish_locked(&p, true, err);
 }
