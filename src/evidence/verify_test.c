@@ -176,7 +176,8 @@ static void test_golden_facts_are_those_of_the_public_tool(void)
     ok(str_is(r.manifest.pack_id, "pack_deterministic_ddef95aa"), "pack_id");
     ok(str_is(r.manifest.signer_id, "conformance-test-signer"), "signer_id");
     ok(r.key == KEY_UNKNOWN && r.signature_good, "signed by a key that nobody knows");
-    ok(!r.has_log && r.warning_count == 2, "says that there is no log proof and no known key");
+    ok(!r.has_log && r.warning_count == 2,
+       "says that there is no log proof and no known key");
     verify_result_release(&r);
 }
 
@@ -413,6 +414,70 @@ static void test_a_fifo_is_not_a_file(void)
     ok(file_remove_tree(dir, &err) == 0, "cleaned up");
 }
 
+#define FLIP_DIR "tests/data/good/minimal"
+
+/* Flip one bit of a copy of `name`, verify, flip it back; returns how many were missed.
+ */
+static unsigned flip_all(const char *dir, const char *name, unsigned *tried)
+{
+    CLEANUP(buf_release) struct buf text = { 0 };
+    CLEANUP(file_close) int fd = -1;
+    char from[FILE_PATH_MAX], to[FILE_PATH_MAX];
+    struct err err = { 0 };
+    bool every = getenv("ASSAY_SOAK") != NULL;
+    unsigned missed = 0;
+
+    snprintf(from, sizeof(from), "%s/%s", FLIP_DIR, name);
+    snprintf(to, sizeof(to), "%s/%s", dir, name);
+    fd = open(to, O_WRONLY | O_CLOEXEC);
+    if (fd < 0 || file_read(from, &text, &err) < 0)
+        return 1;
+    for (size_t bit = 0; bit < 8 * text.n; bit += every ? 1 : 9) {
+        char changed = (char)(text.p[bit / 8] ^ (1 << bit % 8));
+        struct verify_result r = { 0 };
+
+        if (pwrite(fd, &changed, 1, (off_t)(bit / 8)) != 1 ||
+            verify_at(dir, &test_clock, &r, &err) < 0 || r.verdict != VERIFY_TAMPERED) {
+            printf("# %s: bit %zu of byte %zu is not authenticated\n", name, bit % 8,
+                   bit / 8);
+            missed++;
+        }
+        verify_result_release(&r);
+        ++*tried;
+        if (pwrite(fd, &text.p[bit / 8], 1, (off_t)(bit / 8)) != 1)
+            return missed + 1;
+    }
+    return missed;
+}
+
+/* All bits with ASSAY_SOAK set, else one bit of nearly every byte. */
+static void test_every_flipped_bit_is_found(void)
+{
+    static const char *const names[] = { "pack_manifest.json", "pack_signature.sig",
+                                         "receipt_pack.jsonl", "verify_report.json",
+                                         "verify_transcript.md" };
+    char dir[] = "/tmp/assay-verify-XXXXXX", command[FILE_PATH_MAX];
+    struct verify_result r = { 0 };
+    struct err err = { 0 };
+
+    if (!mkdtemp(dir)) {
+        tap_skip("flipped bits", "no temporary directory");
+        return;
+    }
+    snprintf(command, sizeof(command), "cp " FLIP_DIR "/* %s", dir);
+    ok(system(command) == 0, "a pack to spoil");
+    for (size_t i = 0; i < COUNT(names); i++) {
+        unsigned tried = 0, missed = flip_all(dir, names[i], &tried);
+
+        ok(missed == 0 && tried > 0, "%s: each of %u flipped bits is found", names[i],
+           tried);
+    }
+    ok(verify_at(dir, &test_clock, &r, &err) == 0 && r.verdict == VERIFY_SOUND,
+       "and the pack is sound again");
+    verify_result_release(&r);
+    ok(file_remove_tree(dir, &err) == 0, "cleaned up");
+}
+
 int main(void)
 {
     test_own_packs_give_what_their_name_says();
@@ -424,5 +489,6 @@ int main(void)
     test_lock();
     test_bad_locks_are_refused();
     test_a_fifo_is_not_a_file();
+    test_every_flipped_bit_is_found();
     return tap_done();
 }
