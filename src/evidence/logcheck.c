@@ -59,6 +59,7 @@ struct walk {
     struct tile_writer tiles;
     bool tiles_bad;
     bool key_known[ORIGIN_KEYS_MAX]; /* by the first chain_start or a key_rotate */
+    bool started;                    /* a chain_start was seen */
     uint64_t total;
 };
 
@@ -205,15 +206,17 @@ static void count_event(struct walk *w, const struct event_view *v)
     }
 }
 
-/* The log itself says which keys may sign it: the first with its first event, every other
- * by a key_rotate. `origin` alone could be exchanged. */
+/* The log itself says which keys may sign it: the first by its first chain_start (only a
+ * `repair` of a torn one can stand before), every other by a key_rotate. `origin` alone
+ * could be exchanged. */
 static void learn_key(struct walk *w, const struct event_view *v)
 {
     struct note_key key;
     struct err ignored;
 
-    if (v->type != EVENT_KEY_ROTATE && (v->type != EVENT_CHAIN_START || v->seq != 0))
+    if (v->type != EVENT_KEY_ROTATE && (v->type != EVENT_CHAIN_START || w->started))
         return;
+    w->started = true;
     if (note_key_parse(&key, event_text(v, "vkey"), &ignored) == 0) {
         for (size_t i = 0; i < w->origin.count; i++) {
             if (note_key_equal(&key, &w->origin.keys[i])) {
