@@ -81,14 +81,13 @@ def driver(*args, **kwargs):
     return run([DRIVER, *map(str, args)], **kwargs)
 
 
-def judge(root, acked, runs=(), after=True):
+def judge(root, acked, runs=(), mark=AFTER):
     """Go on where the fault left the log; all that is wrong with it, as sentences."""
     wrong = []
-    if after:
-        again = driver("append", root, 1, f"first={AFTER}")
-        if again.status != 0 or again.numbers("ack") != [AFTER]:
-            wrong.append(f"does not go on: {again.status} {again.out.strip()[-300:]}")
-        acked = acked | set(again.numbers("ack"))
+    again = driver("append", root, 1, f"first={mark}")
+    if again.status != 0 or again.numbers("ack") != [mark]:
+        wrong.append(f"does not go on: {again.status} {again.out.strip()[-300:]}")
+    acked = acked | set(again.numbers("ack"))
     found = driver("check", root, timeout=120)
     if found.status != 0:
         wrong.append(f"is not sound: {found.status} "
