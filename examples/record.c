@@ -47,10 +47,15 @@ static int record_calls(struct assay_session *session, struct assay_error *error
         if (assay_call_request(&call, session, request, strlen(request), error) < 0)
             return -1;
         /* Only now may the request go to the server. */
-        if (response ? assay_call_response(call, response, strlen(response), error) < 0
-                     : assay_call_lost(call, "call_timeout", error) < 0)
+        if (assay_call_forwarded(call, error) < 0)
+            return -1;
+        if (!response && assay_call_lost(call, "call_timeout", error) < 0)
+            return -1;
+        if (response && assay_call_response(call, response, strlen(response), error) < 0)
             return -1;
         /* Only now may the answer go to the client. */
+        if (response && assay_call_delivered(call, error) < 0)
+            return -1;
         fprintf(stderr, "record: receipt %s\n", assay_call_receipt(call));
         assay_call_free(call);
     }

@@ -163,10 +163,16 @@ ASSAY_API int assay_call_request(struct assay_call **out, struct assay_session *
                                  const char *message, size_t length,
                                  struct assay_error *error);
 
+/* The request was handed to the server. Optional, as is assay_call_delivered(). */
+ASSAY_API int assay_call_forwarded(struct assay_call *call, struct assay_error *error);
+
 /* Record its answer, a JSON-RPC message with `result` or `error`, and emit the receipt.
  */
 ASSAY_API int assay_call_response(struct assay_call *call, const char *message,
                                   size_t length, struct assay_error *error);
+
+/* The answer was handed to the client. Answers without this count as undelivered. */
+ASSAY_API int assay_call_delivered(struct assay_call *call, struct assay_error *error);
 
 /* There will be no answer: "call_timeout", "cancelled", "server_exit", "client_gone",
  * "shutdown". Emits the receipt. */

@@ -150,6 +150,13 @@ const char *assay_session_id(const struct assay_session *session)
     return session_id(session->session);
 }
 
+static void free_call(struct assay_call *call)
+{
+    buf_release(&call->request.id);
+    buf_release(&call->response.id);
+    free(call);
+}
+
 void assay_session_free(struct assay_session *session)
 {
     if (!session)
@@ -160,7 +167,7 @@ void assay_session_free(struct assay_session *session)
         struct assay_call *call = session->calls;
 
         session->calls = call->next;
-        free(call);
+        free_call(call);
     }
     session_free(session->session);
     json_release(&session->json);
@@ -258,6 +265,18 @@ static int parse_message(struct assay_session *s, str text, struct err *err)
     return 0;
 }
 
+static int remember(struct passed_message *out, const struct message *m,
+                    const struct content_hash *digest, struct err *err)
+{
+    out->bytes = m->bytes;
+    out->digest = *digest;
+    out->id.max = API_MESSAGE_MAX;
+    buf_reset(&out->id);
+    buf_add(&out->id, m->id);
+    out->known = true;
+    return buf_check(&out->id, "the id of a message", err);
+}
+
 /* Content for the receipt when it is wanted and fits. */
 static str store(struct assay_session *s, bool wanted, uint32_t node)
 {
@@ -300,7 +319,8 @@ static int record_request(struct assay_call *call, str text, struct err *err)
     request.arguments_hash = str_from(arguments.text);
     request.raw_reason = reason_of(&arguments);
     request.content = store(s, s->store_arguments, node);
-    if (session_request(s->session, &m, &request, &call->open, &upto, err) < 0)
+    if (remember(&call->request, &m, &digest, err) < 0 ||
+        session_request(s->session, &m, &request, &call->open, &upto, err) < 0)
         return -1;
     return session_settle(s->session, upto, err);
 }
@@ -319,7 +339,7 @@ int assay_call_request(struct assay_call **out, struct assay_session *session,
     if (record_request(call, str_of(message, length), &err) < 0) {
         if (call->open)
             session_release(session->session, call->open);
-        free(call);
+        free_call(call);
         return api_fail(error, &err);
     }
     call->next = session->calls;
@@ -356,7 +376,8 @@ static int record_response(struct assay_call *call, str text, struct err *err)
     response.result_type =
         between_quotes(&s->json, json_member(&s->json, node, STR("resultType")));
     response.content = store(s, s->store_results, node);
-    if (session_respond(s->session, call->open, &m, &response, &upto, err) < 0)
+    if (session_respond(s->session, call->open, &m, &response, &upto, err) < 0 ||
+        remember(&call->response, &m, &digest, err) < 0)
         return -1;
     return session_settle(s->session, upto, err);
 }
@@ -371,6 +392,41 @@ int assay_call_response(struct assay_call *call, const char *message, size_t len
     else if (record_response(call, str_of(message, length), &err) == 0)
         return 0;
     return api_fail(error, &err);
+}
+
+/* Record where a message of the call went. */
+static int record_passage(struct assay_call *call, enum event_type type, struct err *err)
+{
+    CLEANUP(event_release) struct event e = { 0 };
+    bool request = type == EVENT_REQUEST_FORWARDED;
+    const struct passed_message *passed = request ? &call->request : &call->response;
+    const struct message m = { .dir = request ? "c2s" : "s2c",
+                               .kind = request ? "request" : "response",
+                               .id =
+                                   passed->id.n ? buf_str(&passed->id) : (str){ NULL, 0 },
+                               .bytes = passed->bytes,
+                               .digest = str_from(passed->digest.text) };
+
+    if (!passed->known)
+        return err_set(err, ERR_REFUSED, "the call has no answer yet");
+    message_event(&e, type, &m);
+    return session_note(call->session->session, call->open, &e, NULL, err);
+}
+
+int assay_call_forwarded(struct assay_call *call, struct assay_error *error)
+{
+    struct err err = { 0 };
+
+    return record_passage(call, EVENT_REQUEST_FORWARDED, &err) < 0 ? api_fail(error, &err)
+                                                                   : 0;
+}
+
+int assay_call_delivered(struct assay_call *call, struct assay_error *error)
+{
+    struct err err = { 0 };
+
+    return record_passage(call, EVENT_RESPONSE_SENT, &err) < 0 ? api_fail(error, &err)
+                                                               : 0;
 }
 
 int assay_call_lost(struct assay_call *call, const char *reason,
@@ -407,7 +463,7 @@ void assay_call_free(struct assay_call *call)
     *at = call->next;
     if (!call_is_open(&call->open->call) && !call->open->call.task)
         session_release(call->session->session, call->open);
-    free(call);
+    free_call(call);
 }
 
 /* --- verification --- */

@@ -33,8 +33,17 @@ struct assay_session {
     struct session_cut cut;
 };
 
+/* What a message was, for the event that says where it went. */
+struct passed_message {
+    bool known;
+    uint64_t bytes;
+    struct content_hash digest;
+    struct buf id; /* its JSON text; empty for none */
+};
+
 struct assay_call {
     struct assay_session *session;
+    struct passed_message request, response;
     struct open_call *open;
     struct assay_call *next; /* in session->calls */
 };

@@ -51,7 +51,11 @@ static void test_record_pack_verify(void)
     ok(strncmp(assay_session_id(session), "mcp_", 4) == 0, "with an id");
     ok(assay_call_request(&call, session, TEXT(request), &e) == 0, "a call");
     ok(assay_call_receipt(call)[0] == '\0', "has no receipt yet");
+    ok(assay_call_forwarded(call, &e) == 0, "goes on");
+    ok(assay_call_delivered(call, &e) < 0 && e.code == ASSAY_REFUSED,
+       "has no answer to deliver: %s", e.message);
     ok(assay_call_response(call, TEXT(answer), &e) == 0, "is answered");
+    ok(assay_call_delivered(call, &e) == 0, "which is delivered");
     ok(strncmp(assay_call_receipt(call), "mtc_", 4) == 0, "and has its receipt");
     ok(assay_call_response(call, TEXT(answer), &e) < 0 && e.code == ASSAY_REFUSED,
        "a second answer is refused: %s", e.message);

@@ -13,6 +13,7 @@ run packs list --audit-dir "$dir"
 exits 3 "no log for packs"
 
 pack=$("$helper" "$dir" end)
+[ -d "$pack" ] || { echo "Bail out! nothing was recorded"; exit 1; }
 check "a recorded session has its pack" test -f "$pack/pack_manifest.json"
 session=$(sed -n '$s/.*"session_id":"\([^"]*\)".*/\1/p' "$pack/receipt_pack.jsonl")
 
@@ -94,7 +95,7 @@ exits 2 "one that was changed"
 prints "TAMPERED" "is called so"
 run proof-pack "$session" --audit-dir "$dir"
 exits 2 "and proof-pack does not call it a pack"
-rm "$pack/pack_manifest.json"
+rm -f "$pack/pack_manifest.json"
 run packs list --audit-dir "$dir"
 exits 3 "a pack without manifest is said"
 prints "$(basename "$recovered")" "and the others are listed"
