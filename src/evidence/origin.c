@@ -133,12 +133,31 @@ int origin_signer(const struct origin *o, const struct keys *keys, struct signer
         hex, keys->dir);
 }
 
+int origin_open_note(const struct origin *o, const char *what, str bytes,
+                     struct checkpoint *out, struct err *err)
+{
+    struct checkpoint made;
+    struct note note;
+    struct err why = { 0 };
+
+    if (note_parse(&note, bytes, &why) < 0 ||
+        checkpoint_parse(&made, note.text, &why) < 0)
+        return err_set(err, ERR_DAMAGE, "%s is not a checkpoint: %s", what, why.msg);
+    if (strcmp(made.origin, o->name) != 0)
+        return err_set(err, ERR_DAMAGE, "%s is a checkpoint of another log, '%s'", what,
+                       made.origin);
+    if (note_verify(&note, o->keys, o->count) != NOTE_SIGNED)
+        return err_set(err, ERR_DAMAGE, "%s is not signed by the key of this log", what);
+    *out = made;
+    return 0;
+}
+
 /* A checkpoint file: absent is size 0. */
 static int read_checkpoint(const struct origin *o, const char *path,
                            struct checkpoint *out, struct buf *note, struct err *err)
 {
     struct checkpoint made = { .size = 0, .root = tree_empty() };
-    enum note_verdict verdict = NOTE_SIGNED;
+    char what[FILE_PATH_MAX + 2];
     struct err local = { 0 };
 
     if (file_read(path, note, &local) < 0) {
@@ -150,14 +169,9 @@ static int read_checkpoint(const struct origin *o, const char *path,
         *out = made;
         return 0;
     }
-    if (checkpoint_open(&made, &verdict, buf_str(note), o->keys, o->count, &local) < 0)
-        return err_set(err, ERR_DAMAGE, "'%s' is not a checkpoint: %s", path, local.msg);
-    if (verdict != NOTE_SIGNED)
-        return err_set(err, ERR_DAMAGE, "'%s' is not signed by the key of this log",
-                       path);
-    if (strcmp(made.origin, o->name) != 0)
-        return err_set(err, ERR_DAMAGE, "'%s' is a checkpoint of another log, '%s'", path,
-                       made.origin);
+    snprintf(what, sizeof(what), "'%s'", path);
+    if (origin_open_note(o, what, buf_str(note), &made, err) < 0)
+        return -1;
     *out = made;
     return 0;
 }

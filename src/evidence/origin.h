@@ -53,6 +53,11 @@ MUST_CHECK int origin_checkpoint(const struct origin *o, const char *log_dir,
                                  struct checkpoint *out, struct buf *note,
                                  struct err *err);
 
+/* Verify the signed note of a checkpoint; `what` begins the sentence. ERR_DAMAGE when it
+ * is malformed, of another log, or not signed by a key of this one. */
+MUST_CHECK int origin_open_note(const struct origin *o, const char *what, str bytes,
+                                struct checkpoint *out, struct err *err);
+
 /* The next note of log/checkpoints (text, blank line, signatures, blank line) off *rest.
  * False at the end; then *rest is what is left, half a note or nothing. */
 bool origin_next_note(str *rest, str *note);

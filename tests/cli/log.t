@@ -122,9 +122,9 @@ sed -i 's/^602$/601/' "$audit/log/checkpoint"
 damaged "not signed by the key of this log" "checkpoint edited"
 check "another log" env ASSAY_HOME="$work/other" "$make_log" "$work/b" 3 100
 cp "$work/b/log/checkpoint" "$audit/log/checkpoint"
-damaged "not signed by the key of this log" "checkpoint of another log"
+damaged "is a checkpoint of another log" "checkpoint of another log"
 cp "$work/b/log/origin" "$audit/log/origin"
-damaged "is not signed by the key of this log" "origin of another log"
+damaged "is a checkpoint of another log" "origin of another log"
 printf 'half a note' >>"$audit/log/checkpoints"
 damaged "half a note" "a torn list of checkpoints"
 
