@@ -7,6 +7,7 @@
  *     driver append ROOT COUNT [name=value…]   append marked events one by one
  *     driver grow ROOT COUNT                   append many in large batches
  *     driver check ROOT                        verify the log, list every mark in it
+ *     driver parse ROOT                        only read and parse every line
  *
  *     first=N        the first mark                  every=N     checkpoint every N
  * events segment=BYTES  size of a segment               hold=1      wait for stdin before
@@ -227,15 +228,18 @@ static int grow(const struct plan *p)
 
 /* --- check --- */
 
-static void list_mark(const struct event_view *v)
+static void list_mark(const struct event_view *v, bool list)
 {
     int64_t mark;
+
+    if (!list)
+        return;
 
     if (v->type == EVENT_HEARTBEAT && event_int(v, "mark", &mark))
         printf("mark %" PRId64 "\n", mark);
 }
 
-static int list_marks(const struct plan *p, struct err *err)
+static int read_lines(const struct plan *p, bool list, struct err *err)
 {
     CLEANUP(segment_close) struct segment_reader r = { 0 };
     CLEANUP(json_release) struct json json = { 0 };
@@ -253,7 +257,7 @@ static int list_marks(const struct plan *p, struct err *err)
             return 0;
         if (event_parse(&v, &json, line, err) < 0)
             return -1;
-        list_mark(&v);
+        list_mark(&v, list);
     }
 }
 
@@ -265,7 +269,7 @@ static int check(const struct plan *p)
 
     if (logcheck_run(&found, p->audit, &options, &err) < 0)
         return die("unchecked", &err);
-    if (list_marks(p, &err) < 0)
+    if (read_lines(p, true, &err) < 0)
         printf("finding MARKS %s\n", err.msg);
     printf("events %" PRIu64 "\ngap %" PRIu64 "\nrepairs %" PRIu64 "\n", found.events,
            found.lost, found.repairs);
@@ -310,5 +314,9 @@ int main(int argc, char **argv)
         return append(&p);
     if (strcmp(argv[1], "grow") == 0)
         return grow(&p);
-    return strcmp(argv[1], "check") == 0 ? check(&p) : 3;
+    if (strcmp(argv[1], "check") == 0)
+        return check(&p);
+    if (strcmp(argv[1], "parse") == 0)
+        return read_lines(&p, false, &err) < 0 ? die("unread", &err) : 0;
+    return 3;
 }
