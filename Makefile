@@ -28,7 +28,8 @@ soak:
 	@tools/run-tests soak
 
 demo: all
-	@tools/demo build/assay
+	@ninja -C build --quiet example-record
+	@tools/demo build/assay build/example-record
 
 bench:
 	@tools/install-deps bench

@@ -63,7 +63,7 @@ static void print_facts(const struct logcheck *c, const struct keys *keys)
            c->events, c->segments, c->sessions);
     printf("  signed         %" PRIu64 " events, %" PRIu64 " checkpoints\n",
            c->signed_size, c->checkpoints);
-    if (c->events > c->signed_size)
+    if (c->events > c->signed_size && c->serious == 0)
         printf("  not yet signed %" PRIu64 " events\n", c->events - c->signed_size);
     if (c->gaps)
         printf("  gaps           %" PRIu64 ", %" PRIu64 " events were lost and said so\n",
