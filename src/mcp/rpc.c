@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "mcp/rpc.h"
+
+#include "base/codec.h"
+#include "base/err.h"
+#include "json/jcs.h"
+
+static const char *const kind_names[] = {
+    [RPC_REQUEST] = "request",
+    [RPC_NOTIFICATION] = "notification",
+    [RPC_RESPONSE] = "response",
+    [RPC_INVALID] = "invalid",
+};
+
+const char *rpc_kind_name(enum rpc_kind kind)
+{
+    return kind_names[kind];
+}
+
+static const struct {
+    const char *name;
+    enum rpc_method method;
+} methods[] = {
+    { "initialize", RPC_INITIALIZE },
+    { "server/discover", RPC_DISCOVER },
+    { "tools/call", RPC_TOOLS_CALL },
+    { "tools/list", RPC_TOOLS_LIST },
+    { "notifications/cancelled", RPC_CANCELLED },
+    { "notifications/progress", RPC_PROGRESS },
+    { "tasks/get", RPC_TASKS_GET },
+    { "tasks/result", RPC_TASKS_RESULT },
+    { "tasks/cancel", RPC_TASKS_CANCEL },
+    { "notifications/tasks", RPC_TASKS_NOTIFICATION },
+};
+
+static enum rpc_method find_method(const struct json *j, uint32_t node)
+{
+    for (size_t i = 0; i < COUNT(methods); i++) {
+        if (json_string_is(j, node, str_from(methods[i].name)))
+            return methods[i].method;
+    }
+    return RPC_OTHER;
+}
+
+static uint32_t member(const struct rpc *m, uint32_t object, str name)
+{
+    return json_member(m->json, object, name);
+}
+
+static bool is_id(const struct json *j, uint32_t node)
+{
+    return json_is(j, node, JSON_STRING) || json_is(j, node, JSON_NUMBER);
+}
+
+/* An id of null belongs to answers that could not be assigned; it is no id. */
+static enum rpc_kind kind_of(const struct rpc *m)
+{
+    bool answers = m->result != JSON_NONE || m->error != JSON_NONE;
+
+    if (m->json->nodes[m->node].flags & JSON_DUPLICATE)
+        return RPC_INVALID;
+    if (m->method_node != JSON_NONE) {
+        if (answers || !json_is(m->json, m->method_node, JSON_STRING))
+            return RPC_INVALID;
+        if (m->id == JSON_NONE)
+            return RPC_NOTIFICATION;
+        return is_id(m->json, m->id) ? RPC_REQUEST : RPC_INVALID;
+    }
+    return answers ? RPC_RESPONSE : RPC_INVALID;
+}
+
+void rpc_read(struct rpc *m, const struct json *j, uint32_t node)
+{
+    *m = (struct rpc){ .json = j,
+                       .node = node,
+                       .kind = RPC_INVALID,
+                       .method_node = JSON_NONE,
+                       .id = JSON_NONE,
+                       .params = JSON_NONE,
+                       .result = JSON_NONE,
+                       .error = JSON_NONE };
+    if (!json_is(j, node, JSON_OBJECT))
+        return;
+    m->method_node = member(m, node, STR("method"));
+    m->id = member(m, node, STR("id"));
+    m->params = member(m, node, STR("params"));
+    m->result = member(m, node, STR("result"));
+    m->error = member(m, node, STR("error"));
+    if (m->method_node != JSON_NONE)
+        m->method = find_method(j, m->method_node);
+    m->kind = kind_of(m);
+}
+
+str rpc_source(const struct rpc *m, uint32_t node)
+{
+    str raw;
+
+    if (node == JSON_NONE)
+        return (str){ NULL, 0 };
+    raw = json_raw(m->json, node);
+    return json_is(m->json, node, JSON_STRING) ? str_of(raw.p + 1, raw.n - 2) : raw;
+}
+
+uint32_t rpc_tool(const struct rpc *m)
+{
+    return member(m, m->params, STR("name"));
+}
+
+uint32_t rpc_arguments(const struct rpc *m)
+{
+    return member(m, m->params, STR("arguments"));
+}
+
+/* traceparent: 2 hex "-" 32 hex "-" 16 hex "-" 2 hex (W3C Trace Context §3.2) */
+str rpc_trace(const struct rpc *m)
+{
+    uint32_t meta = member(m, m->params, STR("_meta"));
+    uint32_t node = member(m, meta, STR("traceparent"));
+    uint8_t trace[16], parent[8];
+    str text;
+
+    if (!json_is(m->json, node, JSON_STRING))
+        return (str){ NULL, 0 };
+    text = rpc_source(m, node);
+    if (text.n < 55 || text.p[2] != '-' || text.p[35] != '-' || text.p[52] != '-' ||
+        !hex_decode(trace, sizeof(trace), str_of(text.p + 3, 32)) ||
+        !hex_decode(parent, sizeof(parent), str_of(text.p + 36, 16)))
+        return (str){ NULL, 0 };
+    return str_of(text.p + 3, 32);
+}
+
+uint32_t rpc_request_state(const struct rpc *m)
+{
+    uint32_t in = m->kind == RPC_RESPONSE ? m->result : m->params;
+    uint32_t node = member(m, in, STR("requestState"));
+
+    return json_is(m->json, node, JSON_STRING) ? node : JSON_NONE;
+}
+
+bool rpc_is_error(const struct rpc *m)
+{
+    return m->error != JSON_NONE ||
+           json_is(m->json, member(m, m->result, STR("isError")), JSON_TRUE);
+}
+
+str rpc_result_type(const struct rpc *m)
+{
+    uint32_t type = member(m, m->result, STR("resultType"));
+
+    if (json_is(m->json, type, JSON_STRING))
+        return json_string_is(m->json, type, STR("complete")) ? (str){ NULL, 0 }
+                                                              : rpc_source(m, type);
+    if (json_is(m->json, member(m, m->result, STR("task")), JSON_OBJECT))
+        return STR("task");
+    return (str){ NULL, 0 };
+}
+
+uint32_t rpc_task(const struct rpc *m)
+{
+    uint32_t in = m->kind == RPC_RESPONSE ? m->result : m->params;
+    uint32_t node = member(m, in, STR("taskId"));
+
+    if (node == JSON_NONE)
+        node = member(m, member(m, in, STR("task")), STR("taskId"));
+    return json_is(m->json, node, JSON_STRING) ? node : JSON_NONE;
+}
+
+bool rpc_task_ended(const struct rpc *m, uint32_t *inner, bool *is_error)
+{
+    uint32_t in = m->kind == RPC_RESPONSE ? m->result : m->params;
+    uint32_t status = member(m, in, STR("status"));
+    bool failed = json_string_is(m->json, status, STR("failed"));
+
+    if (status == JSON_NONE ||
+        (!failed && !json_string_is(m->json, status, STR("completed")) &&
+         !json_string_is(m->json, status, STR("cancelled"))))
+        return false;
+    *inner = member(m, in, failed ? STR("error") : STR("result"));
+    *is_error = failed || json_is(m->json, member(m, *inner, STR("isError")), JSON_TRUE);
+    return true;
+}
+
+uint32_t rpc_cancelled_id(const struct rpc *m)
+{
+    uint32_t node = member(m, m->params, STR("requestId"));
+
+    return node != JSON_NONE && is_id(m->json, node) ? node : JSON_NONE;
+}
+
+void rpc_add_id_key(struct buf *out, const struct json *j, uint32_t id)
+{
+    struct sink sink = buf_sink(out);
+    size_t start = out->n;
+    struct err ignored;
+
+    if (jcs_write(j, id, JCS_RFC8785, &sink, &ignored) == 0)
+        return;
+    out->n = start;
+    buf_add(out, json_raw(j, id));
+}
