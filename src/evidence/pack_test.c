@@ -157,6 +157,33 @@ static void test_a_lost_receipts_file_is_made_again_from_events(void)
     recording_close(&r);
 }
 
+/* As after an answer whose evidence could not be written. */
+static void test_a_call_that_was_let_go_is_lost(void)
+{
+    struct recording r;
+    struct session *s = recording_session(&r, "audit");
+    struct pack_request request;
+    struct pack_result result;
+    struct session_cut cut;
+    struct err err = { 0 };
+    struct open_call *c;
+    bool packable;
+
+    c = recording_call(&r, s, STR("1"), STR("a"), (str){ NULL, 0 });
+    session_release(s, c);
+    c = recording_call(&r, s, STR("2"), STR("b"), (str){ NULL, 0 });
+    recording_answer(&r, s, c, false, (str){ NULL, 0 });
+    session_release(s, c);
+    ok(session_end(s, &well, &cut, &packable, &err) == 0 && packable, "ends: %s",
+       err.msg);
+    ok(session_history(s)->counts.lost == 1, "one call is lost");
+    request = request_for(s, &cut);
+    ok(pack_build(r.log, &request, &result, &err) == 0 && result.receipts == 3,
+       "both have a receipt in a pack that verifies: %s", err.msg);
+    session_free(s);
+    recording_close(&r);
+}
+
 static void test_lines_without_events_are_void(void)
 {
     struct recording r;
@@ -215,6 +242,7 @@ int main(void)
     test_a_session_becomes_a_pack_that_verifies();
     test_parts_follow_each_other();
     test_a_lost_receipts_file_is_made_again_from_events();
+    test_a_call_that_was_let_go_is_lost();
     test_lines_without_events_are_void();
     test_a_pack_that_was_tampered_with_is_not_called_good();
     return tap_done();

@@ -445,7 +445,8 @@ int session_lose(struct session *s, struct open_call *call, const char *reason,
 
 void session_release(struct session *s, struct open_call *call)
 {
-    history_drop_call(&s->history, call);
+    if (!call_is_open(&call->call) && !call_is_due(&call->call))
+        history_drop_call(&s->history, call);
 }
 
 int session_settle(struct session *s, uint64_t upto, struct err *err)

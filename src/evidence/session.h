@@ -149,6 +149,8 @@ MUST_CHECK int session_lose(struct session *s, struct open_call *call, const cha
 MUST_CHECK int session_receipt(struct session *s, struct open_call *call, uint64_t *upto,
                                struct err *err);
 
+/* No more of it. If the log has no end of it (its evidence could not be written), it
+ * stays open, and session_end() loses it. */
 void session_release(struct session *s, struct open_call *call);
 
 /* Do what the log's durability promises for everything up to `upto`: the receipts file

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the fault tests share: a place, the driver, and the judgement afterwards."""
+import glob
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -8,6 +10,7 @@ import tempfile
 
 BUILD = os.environ.get("ASSAY_BUILD", "build")
 DRIVER = os.path.join(BUILD, "fault-driver")
+PACKER = os.path.join(BUILD, "fault-packer")
 SHIM = os.path.join(BUILD, "libfault-shim.so")
 TIMEOUT = 20  # seconds; a run that takes longer hangs
 AFTER = 900_000_000  # the mark of the append that comes after the fault
@@ -79,6 +82,31 @@ def run(command, env=None, timeout=TIMEOUT):
 
 def driver(*args, **kwargs):
     return run([DRIVER, *map(str, args)], **kwargs)
+
+
+def packer(*args, **kwargs):
+    return run([PACKER, *map(str, args)], **kwargs)
+
+
+def judge_packs(root, calls):
+    """Finish what the dead left; what is wrong with the packs then."""
+    wrong = []
+    rescued = packer("rescue", root)
+    if rescued.status != 0:
+        wrong.append(f"is not rescued: {rescued.status} {rescued.out[-300:]}")
+    left = glob.glob(root + "/audit/live/w_*")
+    if left:
+        wrong.append(f"{len(left)} dead writers are left")
+    found = packer("verify", root)
+    if found.status != 0 or found.said("finding"):
+        wrong.append(f"a pack is not sound: {found.status} {found.out[-300:]}")
+    packed = set()
+    for line in found.said("pack"):
+        with open(line.split(" ", 1)[1] + "/receipt_pack.jsonl", encoding="utf-8") as f:
+            packed |= {int(n) for n in re.findall(r'"t(\d+)"', f.read())}
+    if calls - packed:
+        wrong.append(f"acknowledged calls are in no pack: {sorted(calls - packed)[:5]}")
+    return wrong
 
 
 def judge(root, acked, runs=(), mark=AFTER):

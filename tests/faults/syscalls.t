@@ -18,7 +18,8 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from faultlab import SHIM, DRIVER, Tap, driver, judge, run, skip_all, workplace
+from faultlab import (DRIVER, PACKER, SHIM, Tap, driver, judge, judge_packs, packer, run,
+                      skip_all, workplace)
 
 CALLS = """open openat creat read pread64 readv write pwrite64 writev lseek fsync fdatasync
 sync_file_range ftruncate truncate fallocate flock fcntl close mmap msync link linkat
@@ -54,6 +55,9 @@ SCENES = {
     "failed sync over segments": ([["append", "3", "first=100"]],
                                   ["append", "6", "segment=700", "every=6"],
                                   "fdatasync:1"),
+    "session and pack": ([["append", "3", "first=100"]], ["record", "2", "10"], None),
+    "rescue": ([["append", "3", "first=100"], ["record", "1", "10"], "pack die:14:30"],
+               ["rescue"], None),
 }
 
 
@@ -62,7 +66,8 @@ class Scene:
         self.place, self.name = place, name
         steps, self.args, self.before = SCENES[name]
         self.root = os.path.join(place, name.replace(" ", "-"))
-        self.acked = set()
+        self.acked, self.calls_acked = set(), set()
+        self.packs = self.args[0] in ("record", "rescue")
         os.mkdir(self.root)
         for step in steps:
             self.prepare(step)
@@ -73,10 +78,19 @@ class Scene:
         elif step == "no tiles":
             shutil.rmtree(self.root + "/audit/log/tile")
         elif isinstance(step, str):  # a writer that died in the middle of a write
-            env = {"LD_PRELOAD": SHIM, "SHIM_DIR": self.root, "SHIM_FAULT": step}
-            r = driver("append", self.root, 9, "first=200", env=env)
+            env = {"LD_PRELOAD": SHIM, "SHIM_DIR": self.root,
+                   "SHIM_FAULT": step.split()[-1]}
+            if step.startswith("pack"):
+                r = packer("record", self.root, 5, 20, env=env)
+                self.calls_acked |= set(r.numbers("ack"))
+            else:
+                r = driver("append", self.root, 9, "first=200", env=env)
+                self.acked |= set(r.numbers("ack"))
             assert r.status == -9, r.out
-            self.acked |= set(r.numbers("ack"))
+        elif step[0] == "record":
+            r = packer(step[0], self.root, *step[1:])
+            assert r.status == 0, r.out
+            self.calls_acked |= set(r.numbers("ack"))
         else:
             r = driver(step[0], self.root, *step[1:])
             assert r.status == 0, r.out
@@ -88,7 +102,8 @@ class Scene:
             call, when = self.before.split(":")
             command += ["-e", f"inject={call}:error=EIO:when={when}"]
         command += [x for o in options for x in ("-e", o)]
-        return run([*command, DRIVER, self.args[0], root, *self.args[1:]])
+        program = PACKER if self.packs else DRIVER
+        return run([*command, program, self.args[0], root, *self.args[1:]])
 
     def calls(self):
         """(call, n): the nth of all calls of this name touches our files."""
@@ -125,7 +140,11 @@ class Scene:
             inject = f"inject={call}:{kind}:when={start}..{when}"
         r = self.strace(root, "/dev/null", inject)
         wrong = self.ended(r, call, fault)
-        wrong += judge(root, self.acked | set(r.numbers("ack")), [r])
+        if self.packs:
+            wrong += judge_packs(root, self.calls_acked | set(r.numbers("ack")))
+            wrong += judge(root, self.acked)
+        else:
+            wrong += judge(root, self.acked | set(r.numbers("ack")), [r])
         if wrong and os.environ.get("FAULTS_KEEP"):
             wrong.append(f"kept: {root}")
         else:
@@ -136,7 +155,8 @@ class Scene:
         allowed = [0, 2, 3] + [-9] * (fault == "KILL")
         if r.status not in allowed:
             return [f"ends with {r.status}: {r.out[-200:]}"]
-        trouble = r.said("lost", "unsettled", "unsigned", "unrotated", "closed", "unclosed")
+        trouble = r.said("lost", "unsettled", "unsigned", "unrotated", "closed",
+                         "unclosed", "failed")
         if fault == "EINTR" and call in INTERRUPTIBLE and trouble:
             return [f"an interrupted call was seen: {trouble[:2]}"]
         if r.status == 0 and trouble or r.status in (2, 3) and not trouble:
