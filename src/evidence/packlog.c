@@ -1,19 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "evidence/packlog.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/beneath.h"
+#include "base/clock.h"
 #include "base/codec.h"
 #include "base/err.h"
 #include "evidence/checkpoint.h"
 #include "evidence/event.h"
+#include "evidence/pack.h"
 #include "evidence/packreceipt.h"
+#include "evidence/packrules.h"
 #include "evidence/tree.h"
 
 void packlog_release(struct packlog *p)
 {
     history_release(&p->history);
+    idset_release(&p->begun);
+    idset_release(&p->settled);
     *p = (struct packlog){ .parts = 0 };
 }
 
@@ -145,8 +152,8 @@ struct reading {
     struct packreceipts receipts;
     struct leaves leaves;
     const struct checkpoint *checkpoint;
-    bool folds; /* the session's story from its beginning is known: receipts are computed
-                 */
+    bool folds; /* the session's numbers are whole so far: receipts are computed */
+    int64_t start, end; /* smallest and largest time of a receipt */
     struct event_view event;
     struct digest last;
     uint64_t last_seq, last_n;
@@ -163,13 +170,8 @@ static bool check_order(struct reading *r)
 {
     const struct event_view *e = &r->event;
 
-    if (r->leaves.count == 0) {
-        r->folds = e->n == 0 || r->p->parts > 0;
-        if (!r->folds)
-            verify_warn(r->v, "this pack is a later part of a session: name all parts to "
-                              "check the calls that span a cut");
+    if (r->leaves.count == 0)
         return true;
-    }
     if (e->seq <= r->last_seq) {
         find_event(r, FINDING_CHAIN_BROKEN, "is out of order");
         return false;
@@ -184,125 +186,43 @@ static bool check_order(struct reading *r)
     return true;
 }
 
-static bool policy_known(const struct packlog *p, str text)
-{
-    struct digest d;
-
-    if (!str_starts(text, STR("sha256:")) || !digest_from_hex(&d, str_skip(text, 7)))
-        return false;
-    for (size_t i = 0; i < p->policies; i++) {
-        if (digest_equal(&p->policy[i], &d))
-            return true;
-    }
-    return false;
-}
-
-static void learn_policy(struct reading *r, str text)
+/* A later part alone: what its own metadata say of the session takes the place of what
+ * stood before. They are checked like any receipt when their event comes. */
+static int begin_late(struct reading *r, struct err *err)
 {
     struct packlog *p = r->p;
+    uint64_t part;
 
-    if (text.n == 0 || policy_known(p, text))
-        return;
-    if (p->policies == PACKLOG_POLICIES_MAX)
-        find_event(r, FINDING_MANIFEST_TAMPER,
-                   "loads one policy more than a session may");
-    else if (!str_starts(text, STR("sha256:")) ||
-             !digest_from_hex(&p->policy[p->policies], str_skip(text, 7)))
-        find_event(r, FINDING_MANIFEST_TAMPER, "has no policy_hash like sha256:<hex>");
-    else
-        p->policies++;
+    p->begins_late = true;
+    verify_warn(r->v, "this is a later part of a session: without the parts before it, "
+                      "calls that span the cut are not closed, and an event left out "
+                      "at its beginning would not show");
+    if (packreceipts_begin_late(&r->receipts, &p->history, &r->event, &part, err) < 0)
+        return -1;
+    if (part == 1)
+        find_event(r, FINDING_PACK_OMISSION,
+                   "is not the first of its session, and this is part 1: an event was "
+                   "left out");
+    return 0;
 }
 
-/* What only the profile guard promises. */
-static void check_guard(struct reading *r, const struct open_call *c)
+/* All events of all parts are of one session. */
+static bool check_session(struct reading *r)
 {
-    const struct event_view *e = &r->event;
+    const struct history *h = &r->p->history;
 
-    if (!str_is(r->p->history.session.profile, "guard") || !c)
-        return;
-    if (e->type == EVENT_REQUEST_FORWARDED &&
-        (c->call.denied || !str_is(call_str(&c->call, c->call.verdict), "allowed")))
-        find_event(r, FINDING_MANIFEST_TAMPER,
-                   "forwards a call that the policy has not allowed");
-    if (e->type == EVENT_REQUEST_DENIED && c->call.forwarded)
-        find_event(r, FINDING_MANIFEST_TAMPER, "denies a call that was forwarded before");
-}
-
-static void check_policy(struct reading *r)
-{
-    const struct event_view *e = &r->event;
-    bool loaded = false;
-
-    if (e->type == EVENT_SESSION_START)
-        learn_policy(r, event_text(e, "policy_hash"));
-    if (e->type == EVENT_POLICY_LOADED && event_bool(e, "ok", &loaded) && loaded)
-        learn_policy(r, event_text(e, "policy_hash"));
-    if (e->type == EVENT_POLICY_DECIDED &&
-        str_is(r->p->history.session.profile, "guard") &&
-        !policy_known(r->p, event_text(e, "policy_hash")))
-        find_event(r, FINDING_MANIFEST_TAMPER,
-                   "decides by a policy that was never loaded");
-}
-
-static void check_call(struct reading *r)
-{
-    const struct event_view *e = &r->event;
-    str id = event_text(e, "call");
-    const struct open_call *c = id.n ? history_call(&r->p->history, id) : NULL;
-
-    if (id.n == 0)
-        return;
-    check_guard(r, c);
-    if (e->type == EVENT_REQUEST_RECEIVED) {
-        if (c)
-            find_event(r, FINDING_CHAIN_BROKEN, "begins a call that has begun already");
-        else if (r->p->history.calls.count >= PACKLOG_CALLS_MAX)
-            find_event(r, FINDING_CHAIN_BROKEN, "opens one call more than may be open");
-    } else if (!c && (e->type == EVENT_RESPONSE_RECEIVED || e->type == EVENT_RECEIPT ||
-                      e->type == EVENT_CALL_LOST || e->type == EVENT_REQUEST_DENIED)) {
-        find_event(r, FINDING_CHAIN_BROKEN, "belongs to a call that is not open");
-    }
-}
-
-/* session_end says how often things happened; the events say it too. */
-static void check_end(struct reading *r)
-{
-    const struct receipt_counts *c = &r->p->history.counts;
-    const struct {
-        const char *name;
-        uint64_t counted;
-    } counts[] = {
-        { "requests", c->requests },
-        { "calls", c->calls },
-        { "denied", c->denied },
-        { "lost", c->lost },
-        { "interventions", c->interventions },
-        { "undelivered", receipt_undelivered(c) },
-        { "events", c->events + 1 },
-    };
-    int64_t said;
-    bool complete = false;
-
-    for (size_t i = 0; i < COUNT(counts); i++) {
-        if (!event_int(&r->event, counts[i].name, &said) ||
-            (uint64_t)said != counts[i].counted)
-            verify_add(r->v, FINDING_PACK_OMISSION, STAGE_LOG, STR(LOG_EVENTS_NAME),
-                       "session_end counts %" PRId64 " %s, the events %" PRIu64, said,
-                       counts[i].name, counts[i].counted);
-    }
-    if (event_bool(&r->event, "complete", &complete) && complete && (c->lost || c->cut))
-        find_event(r, FINDING_MANIFEST_TAMPER,
-                   "calls a session complete in which calls were lost or messages cut");
+    if (!h->started || str_is(r->event.session, h->id))
+        return true;
+    find_event(r, FINDING_MANIFEST_TAMPER, "is of another session");
+    return false;
 }
 
 static int fold(struct reading *r, struct err *err)
 {
     struct err why = { 0 };
 
-    check_policy(r);
-    check_call(r);
-    if (r->event.type == EVENT_SESSION_END)
-        check_end(r);
+    if (packrules_check(r->v, r->p, &r->event, err) < 0)
+        return -1;
     if (history_fold(&r->p->history, &r->event, &why) == 0)
         return 0;
     r->folds = false;
@@ -312,6 +232,14 @@ static int fold(struct reading *r, struct err *err)
     }
     find(r->v, FINDING_PACK_OMISSION, LOG_EVENTS_NAME, why.msg);
     return 0;
+}
+
+static void note_time(struct reading *r)
+{
+    bool first = r->receipts.seen == 1;
+
+    r->start = first || r->event.ts < r->start ? r->event.ts : r->start;
+    r->end = first || r->event.ts > r->end ? r->event.ts : r->end;
 }
 
 /* *goes_on is false when reading on would mean nothing. */
@@ -330,12 +258,21 @@ static int read_event(struct reading *r, struct json *json, str line, bool *goes
         find_event(r, FINDING_MANIFEST_TAMPER, "does not belong to a session");
         return 0;
     }
-    if (!check_order(r))
+    if (!check_session(r) || !check_order(r))
         return 0;
+    if (r->leaves.count == 0 && r->event.n > 0 && r->p->parts == 0 &&
+        begin_late(r, err) < 0)
+        return -1;
+    if (r->p->history.calls.count > PACKLOG_CALLS_MAX) {
+        find_event(r, FINDING_CHAIN_BROKEN, "comes when more calls are open than may be");
+        return 0;
+    }
     if (r->event.type == EVENT_RECEIPT &&
         packreceipt_check(&r->receipts, r->folds ? &r->p->history : NULL, &r->event,
                           err) < 0)
         return -1;
+    if (r->event.type == EVENT_RECEIPT)
+        note_time(r);
     if (r->folds && fold(r, err) < 0)
         return -1;
     r->last = tree_leaf(line);
@@ -349,21 +286,12 @@ static int read_event(struct reading *r, struct json *json, str line, bool *goes
 static int read_events(struct reading *r, str text, bool *whole, struct err *err)
 {
     CLEANUP(json_release) struct json json = { 0 };
-    char session[ID_MAX] = "";
     bool goes_on = true;
     str line;
 
     while (goes_on && str_line(&text, &line)) {
         if (read_event(r, &json, line, &goes_on, err) < 0)
             return -1;
-        if (!goes_on)
-            break;
-        if (session[0] == '\0')
-            memcpy(session, r->event.session.p, r->event.session.n);
-        if (!str_is(r->event.session, session)) {
-            find_event(r, FINDING_MANIFEST_TAMPER, "is of another session");
-            goes_on = false;
-        }
     }
     if (goes_on && text.n) {
         find(r->v, FINDING_MANIFEST_TAMPER, LOG_EVENTS_NAME,
@@ -375,6 +303,43 @@ static int read_events(struct reading *r, str text, bool *whole, struct err *err
 }
 
 /* --- the end of the pack --- */
+
+static void find_attested(struct reading *r, const char *member)
+{
+    verify_add(r->v, FINDING_MANIFEST_TAMPER, STAGE_LOG, str_from(member),
+               "the attestation's %s is not what the events say", member);
+}
+
+static bool is_time(str text, int64_t ms)
+{
+    int64_t said;
+
+    return clock_parse(&said, text) && said == ms;
+}
+
+/* What the attestation repeats of the session. */
+static void check_attested(struct reading *r)
+{
+    const struct receipt_session *s = &r->p->history.session;
+    const struct manifest *m = r->v->manifest;
+    struct digest policy;
+
+    if (!str_equal(m->run_id, s->id))
+        find_attested(r, "run_id");
+    if (!str_is(m->mode, str_is(s->profile, "guard") ? "enforced" : "shadow"))
+        find_attested(r, "mode");
+    if (!str_starts(s->policy_hash, STR("sha256:")) ||
+        !digest_from_hex(&policy, str_skip(s->policy_hash, 7)))
+        policy = digest_of(STR(PACK_DEFAULT_POLICY));
+    if (!digest_equal(&policy, &m->policy_hash))
+        find_attested(r, "policy_hash");
+    if (m->n_receipts != r->receipts.seen)
+        find_attested(r, "n_receipts");
+    if (!is_time(m->timestamp_start, r->start))
+        find_attested(r, "timestamp_start");
+    if (!is_time(m->timestamp_end, r->end))
+        find_attested(r, "timestamp_end");
+}
 
 static void check_close(struct reading *r)
 {
@@ -392,6 +357,8 @@ static void check_close(struct reading *r)
              r->receipts.log_from > r->leaves.index[0])
         find(r->v, FINDING_PACK_OMISSION, LOG_EVENTS_NAME,
              "the events are not those of the range that the session's metadata names");
+    if (r->folds && r->receipts.seen)
+        check_attested(r);
     if (r->folds && h->closed && history_open_calls(h) > 0)
         find(r->v, FINDING_PACK_OMISSION, LOG_EVENTS_NAME,
              "the session has ended, and calls of it have no receipt");
@@ -425,7 +392,7 @@ static void remember(struct packlog *p, const struct manifest *m)
 
 int packlog_check(struct verify *v, struct packlog *earlier, struct err *err)
 {
-    struct reading r = { .v = v, .p = earlier };
+    struct reading r = { .v = v, .p = earlier, .folds = true };
     struct checkpoint c;
     str events, note, proof, receipts;
     int result = 0;
@@ -442,9 +409,96 @@ int packlog_check(struct verify *v, struct packlog *earlier, struct err *err)
         return 0;
     r.checkpoint = &c;
     packreceipts_init(&r.receipts, v, receipts, earlier->parts ? earlier->root : NULL);
+    r.receipts.late = earlier->begins_late;
     result = read_all(&r, events, proof, err);
     packreceipts_release(&r.receipts);
     leaves_release(&r.leaves);
     remember(earlier, v->manifest);
     return result;
+}
+
+/* --- packs without these files --- */
+
+static bool names_events(const struct json *j)
+{
+    return json_is(j, json_member(j, JSON_ROOT, STR("log_seq")), JSON_ARRAY) ||
+           json_is(j, json_member(j, JSON_ROOT, STR("log_to")), JSON_NUMBER);
+}
+
+int packlog_check_absence(struct verify *v, struct err *err)
+{
+    CLEANUP(json_release) struct json json = { 0 };
+    struct err why = { 0 };
+    str rest = STR(""), line;
+
+    verify_file_bytes(v, RECEIPT_PACK_NAME, &rest);
+    while (receipt_line(&rest, &line)) {
+        if (!memmem(line.p, line.n, "\"log_", 5))
+            continue;
+        if (json_parse(&json, line, NULL, &why) < 0) {
+            if (why.code == ERR_NOMEM)
+                return err_set(err, why.code, "%s", why.msg);
+            continue;
+        }
+        if (names_events(&json)) {
+            find(v, FINDING_PACK_OMISSION, LOG_EVENTS_NAME,
+                 "its receipts name events of a log, and it carries none");
+            return 0;
+        }
+    }
+    return 0;
+}
+
+/* --- order --- */
+
+/* The last line of a text that ends in a newline. */
+static str last_line(str text)
+{
+    const char *before;
+
+    if (!str_ends(text, STR("\n")))
+        return (str){ NULL, 0 };
+    text.n--;
+    before = text.n ? memrchr(text.p, '\n', text.n) : NULL;
+    return before ? str_skip(text, (size_t)(before - text.p) + 1) : text;
+}
+
+static bool read_place(struct packlog_place *place, str line)
+{
+    CLEANUP(json_release) struct json j = { 0 };
+    CLEANUP(buf_release) struct buf id = { .max = ID_MAX - 1 };
+    struct err ignored;
+    uint32_t session;
+    int64_t part;
+
+    if (!line.p || json_parse(&j, line, NULL, &ignored) < 0)
+        return false;
+    session = json_member(&j, JSON_ROOT, STR("session_id"));
+    if (!json_is(&j, session, JSON_STRING) ||
+        !json_int(&j, json_member(&j, JSON_ROOT, STR("part")), &part) || part < 1)
+        return false;
+    json_unescape(&j, session, &id);
+    if (id.failed || memchr(id.p ? id.p : "", '\0', id.n))
+        return false;
+    *place = (struct packlog_place){
+        .part = (uint64_t)part,
+        .final = json_is(&j, json_member(&j, JSON_ROOT, STR("final")), JSON_TRUE),
+    };
+    memcpy(place->session, buf_cstr(&id), id.n + 1);
+    return true;
+}
+
+bool packlog_peek(const char *dir, struct packlog_place *place)
+{
+    CLEANUP(file_close) int fd = -1;
+    struct mapping map = { { NULL, 0 } };
+    struct err ignored;
+    bool found;
+
+    fd = file_open(dir, O_RDONLY | O_DIRECTORY, 0, &ignored);
+    if (fd < 0 || beneath_map(fd, STR(RECEIPT_PACK_NAME), &map, &ignored) < 0)
+        return false;
+    found = read_place(place, last_line(map.bytes));
+    mapping_release(&map);
+    return found;
 }

@@ -28,7 +28,9 @@ struct packreceipts {
     uint64_t metadata;         /* `seen` after the last session_metadata */
     uint64_t log_from, log_to; /* of it */
     uint64_t rebuilt;          /* receipts made from events after their line was lost */
+    uint64_t unchecked;        /* of those: begun before a part that stands alone */
     bool version_known;
+    bool late; /* nothing before this part is known */
     struct json json;
     struct receipt_line line; /* computed anew */
     struct buf arguments, result, id, parent, root;
@@ -37,6 +39,14 @@ struct packreceipts {
 void packreceipts_init(struct packreceipts *p, struct verify *v, str lines,
                        const char *previous_root);
 void packreceipts_release(struct packreceipts *p);
+
+/* A later part alone, at its first event `e`: fill an empty history with what the last
+ * line says of the session and of what stood before this part. The line counts for
+ * nothing until its own event has vouched for it. When it does not say anything, `h`
+ * begins with nothing. */
+MUST_CHECK int packreceipts_begin_late(struct packreceipts *p, struct history *h,
+                                       const struct event_view *e, uint64_t *part,
+                                       struct err *err);
 
 /* Compare the next line with this `receipt` event and, unless `h` is NULL, with what `h`
  * (everything before the event) gives. Fails only for want of memory. */

@@ -375,7 +375,7 @@ static int check_log(struct verify *v, struct err *err)
         return packlog_check(v, v->options->parts ? v->options->parts : &alone, err);
     verify_warn(v, "the pack carries no log proof: nothing shows that receipts were "
                    "not left out before it was signed");
-    return 0;
+    return packlog_check_absence(v, err);
 }
 
 static int read_manifest(struct verify *v, const char *dir, struct err *err)
@@ -417,9 +417,8 @@ static int check_pack(struct verify *v, struct err *err)
 static void conclude(struct verify *v)
 {
     struct verify_result *r = v->result;
-    unsigned last = !r->has_manifest ? STAGE_SCHEMA
-                    : r->has_log     ? STAGE_LOG
-                                     : STAGE_TYPES;
+    bool log = r->has_log || r->findings.by_stage[STAGE_LOG];
+    unsigned last = !r->has_manifest ? STAGE_SCHEMA : log ? STAGE_LOG : STAGE_TYPES;
     bool sound = r->findings.count == 0;
     bool met = require_check(v, sound);
 
