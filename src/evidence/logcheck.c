@@ -14,6 +14,7 @@
 #include "base/map.h"
 #include "evidence/event.h"
 #include "evidence/head.h"
+#include "evidence/investigation.h"
 #include "evidence/origin.h"
 #include "evidence/segment.h"
 #include "evidence/tile.h"
@@ -61,6 +62,7 @@ struct walk {
     bool key_known[ORIGIN_KEYS_MAX]; /* by the first chain_start or a key_rotate */
     bool started;                    /* a chain_start was seen */
     uint64_t total;
+    struct investigation_check payloads;
 };
 
 static void find(struct walk *w, enum logcheck_code code, const char *fmt, ...)
@@ -274,7 +276,9 @@ static int take_line(struct walk *w, const struct event_view *v, str line,
     w->out->bytes += line.n + 1;
     count_event(w, v);
     learn_key(w, v);
-    if (check_session(w, v, err) < 0)
+    if (check_session(w, v, err) < 0 ||
+        (w->options->investigation &&
+         investigation_check_event(&w->payloads, v, err) < 0))
         return -1;
     if (!w->tiles_bad && w->range.size <= w->newest.size &&
         tile_writer_add(&w->tiles, &w->last, &tile_err) < 0) {
@@ -345,11 +349,39 @@ static int walk_events(struct walk *w, struct segment_reader *r, struct err *err
     }
 }
 
+/* --- payloads --- */
+
+static void on_payload_finding(void *ctx, const char *sentence)
+{
+    find(ctx, LOGCHECK_PAYLOAD, "%s", sentence);
+}
+
+static int open_payloads(struct walk *w, const char *audit_dir, struct err *err)
+{
+    if (investigation_check_init(&w->payloads, audit_dir, w->options->pepper, err) < 0)
+        return -1;
+    w->payloads.on_finding = on_payload_finding;
+    w->payloads.ctx = w;
+    return 0;
+}
+
+static int end_payloads(struct walk *w, struct err *err)
+{
+    if (!w->options->investigation)
+        return 0;
+    if (investigation_check_end(&w->payloads, err) < 0)
+        return -1;
+    w->out->payloads = w->payloads.compared;
+    w->out->forgotten = w->payloads.forgotten;
+    return 0;
+}
+
 /* --- what should be there and is not --- */
 
 static void check_end(struct walk *w)
 {
     uint64_t size = w->range.size, most = w->newest.size;
+    unsigned before = w->out->serious; /* behind damage, nothing more is known */
 
     for (; w->have_next; next_checkpoint(w)) {
         if (w->next.size > most)
@@ -361,7 +393,7 @@ static void check_end(struct walk *w)
              " could be checked: the rest was cut "
              "off or lies behind the damage",
              most, size);
-    if (w->out->remembered && w->remembered.size > size)
+    if (w->out->remembered && w->remembered.size > size && w->out->serious == before)
         find(w, LOGCHECK_ROLLBACK,
              "this machine signed %" PRIu64 " events of this log, %" PRIu64
              " are here: it was "
@@ -484,6 +516,8 @@ static int open_walk(struct walk *w, const char *audit_dir, struct err *err)
     if (tile_writer_open(&w->tiles, w->tile_dir, 0, err) < 0)
         return -1;
     w->tiles.check = true;
+    if (open_payloads(w, audit_dir, err) < 0)
+        return -1;
     return open_signed(w, err);
 }
 
@@ -501,7 +535,7 @@ static int run(struct walk *w, struct err *err)
     check_end(w);
     check_keys(w);
     check_head(w);
-    return 0;
+    return end_payloads(w, err);
 }
 
 int logcheck_run(struct logcheck *out, const char *audit_dir,
@@ -517,5 +551,6 @@ int logcheck_run(struct logcheck *out, const char *audit_dir,
     mapping_release(&w.list);
     map_release(&w.sessions);
     tile_writer_release(&w.tiles);
+    investigation_check_release(&w.payloads);
     return r;
 }

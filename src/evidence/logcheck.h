@@ -58,7 +58,9 @@ struct logcheck {
     uint64_t checkpoints;
     uint64_t signed_size; /* of the newest good checkpoint */
     uint64_t gaps, lost, repairs;
-    bool remembered; /* this machine remembers signing this log */
+    uint64_t payloads;  /* compared, and what was recorded */
+    uint64_t forgotten; /* sessions whose payloads were deleted, with an event */
+    bool remembered;    /* this machine remembers signing this log */
     struct logcheck_finding finding[LOGCHECK_FINDINGS_MAX];
     unsigned findings; /* may be more than are kept */
     unsigned serious;  /* of them, those that are more than TILE, HEAD or TORN */
@@ -76,6 +78,7 @@ enum logcheck_verdict logcheck_verdict_of(const struct logcheck *c);
 struct logcheck_options {
     const struct keys *keys; /* for what this machine remembers; NULL: do not look */
     bool investigation;      /* compare kept payloads with their events */
+    str pepper;              /* for keyed digests of payloads; empty without */
 
     /* Called now and then; `total` is bytes to read. May be NULL. */
     void (*progress)(void *ctx, uint64_t done, uint64_t total);

@@ -95,6 +95,8 @@ static void compose_start(struct session *s, const struct session_options *o)
     event_add_cstr(e, "profile", o->profile);
     if (o->policy_hash)
         event_add_cstr(e, "policy_hash", o->policy_hash);
+    if (o->investigation)
+        event_add_bool(e, "investigation", true);
 }
 
 static int name_receipts(struct session *s, const char *id, struct err *err)

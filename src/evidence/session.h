@@ -45,6 +45,7 @@ struct session_options {
     const char *profile;          /* audit, guard */
     const char *policy_hash;      /* sha256:<hex>, or NULL */
     bool pack_empty;              /* write session_metadata even without a call */
+    bool investigation;           /* whole messages are kept: see investigation.h */
 };
 
 MUST_CHECK int session_open(struct session **out, const struct session_options *options,
