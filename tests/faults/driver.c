@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The program that the fault tests disturb: it writes to a log below ROOT (keys in
- * ROOT/home, the log in ROOT/audit) and says with write(2), at once, what it was
- * promised.
+ * ROOT/home, the log in ROOT/audit) and says at once what it was promised.
  *
  *     driver append ROOT COUNT [name=value…]   append marked events one by one
  *     driver grow ROOT COUNT                   append many in large batches
@@ -22,7 +21,6 @@
  * `finding CODE what`. Exit: 0 sound, 2 findings, 3 no log.
  */
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +31,7 @@
 #include "evidence/log.h"
 #include "evidence/logcheck.h"
 #include "evidence/segment.h"
+#include "tests/faults/say.h"
 
 #define GROW_BATCH 3000 /* events under one lock: below LOG_BATCH_MAX */
 
@@ -43,22 +42,6 @@ struct plan {
     bool hold;
     struct log_options log;
 };
-
-/* One line on stdout, past every buffer: it must be out before anything else happens. */
-static void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-
-static void say(const char *fmt, ...)
-{
-    char line[700];
-    va_list ap;
-    int n;
-
-    va_start(ap, fmt);
-    n = vsnprintf(line, sizeof(line), fmt, ap);
-    va_end(ap);
-    if (n > 0 && write(STDOUT_FILENO, line, strnlen(line, sizeof(line))) < 0)
-        exit(4);
-}
 
 static void tell(void *ctx, const char *sentence)
 {

@@ -24,6 +24,7 @@
 #include "evidence/pack.h"
 #include "evidence/session.h"
 #include "evidence/verify.h"
+#include "tests/faults/say.h"
 
 #define EMPTY_SHA256                                                                     \
     "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
@@ -38,7 +39,7 @@ static int status; /* of the whole run */
 
 static int failed(const char *what, const struct err *err)
 {
-    printf("failed %s %s\n", what, err->msg);
+    say("failed %s %s\n", what, err->msg);
     status = 2;
     return -1;
 }
@@ -140,7 +141,7 @@ static int run_session(struct log *log, struct session *s, int64_t calls, int64_
         if (one_call(s, first + i, &err) < 0)
             failed("call", &err);
         else
-            printf("ack %" PRId64 "\n", first + i);
+            say("ack %" PRId64 "\n", first + i);
     }
     return finish(log, s);
 }
@@ -177,7 +178,7 @@ static int record(const struct place *p, int64_t calls, int64_t first)
 static void not_finished(void *ctx, const char *writer, const char *why)
 {
     (void)ctx;
-    printf("failed writer %s %s\n", writer, why);
+    say("failed writer %s %s\n", writer, why);
     status = 2;
 }
 
@@ -238,7 +239,6 @@ int main(int argc, char **argv)
     static struct place p;
     struct err err;
 
-    setvbuf(stdout, NULL, _IOLBF, 4096);
     if (argc < 3 || path_join(p.home, argv[2], "home", &err) < 0 ||
         path_join(p.audit, argv[2], "audit", &err) < 0 ||
         keys_open(&p.keys, p.home, &err) < 0)

@@ -30,7 +30,7 @@ TRACE = "trace=" + ",".join(CALLS)
 # The calls that may be interrupted on a local file system, by signal(7).
 INTERRUPTIBLE = set("""open openat creat read pread64 readv write pwrite64 writev fsync
 fdatasync ftruncate truncate fallocate flock close""".split())
-FAULTS = ["EIO", "ENOSPC", "EINTR", "KILL"]
+FAULTS = ["EIO", "ENOSPC", "EINTR", "KILL", "EIO+"]  # +: from then on, every time
 WITHOUT_EFFECT = {"lseek", "fcntl"}  # EINTR there is not a thing
 
 # what: (how the log came to be, what is disturbed, a fault that comes before the fault)
@@ -47,6 +47,8 @@ SCENES = {
     "torn tail": ([["append", "3", "first=100"], "die:4:40"], ["append", "2"], None),
     "lost head": ([["append", "3", "first=100"], "die:4:40", "no head"],
                   ["append", "2"], None),
+    "lost head of a log without checkpoint": (["die:10:40", "no head"],
+                                              ["append", "2"], None),
     "lost tiles": ([["append", "3", "first=100"], "no tiles"], ["append", "2"], None),
     "failed sync": ([["append", "3", "first=100"]],
                     ["append", "6", "segment=700", "durability=group"], "fdatasync:3"),
@@ -132,12 +134,13 @@ class Scene:
         """What is wrong after this one fault: a list of sentences."""
         root = f"{self.place}/case-{os.path.basename(self.root)}-{call}-{when}-{fault}"
         shutil.copytree(self.root, root)
-        kind = "signal=KILL" if fault == "KILL" else f"error={fault}"
-        inject = f"inject={call}:{kind}:when={when}"
+        kind = "signal=KILL" if fault == "KILL" else f"error={fault.rstrip('+')}"
+        inject = f"inject={call}:{kind}:when={when}{'+' * fault.endswith('+')}"
         if self.before and self.before.startswith(call + ":"):
             # strace has one rule per call: the later fault ends a run of failures
             start = min(when, int(self.before.split(":")[1]))
-            inject = f"inject={call}:{kind}:when={start}..{when}"
+            end = "+" if fault.endswith("+") else f"..{when}"
+            inject = f"inject={call}:{kind}:when={start}{end}"
         r = self.strace(root, "/dev/null", inject)
         wrong = self.ended(r, call, fault)
         if self.packs:
@@ -217,8 +220,8 @@ def scene_tests(tap, pool, scene, share):
     tap.ok(calls and not wrong, f"{scene.name}: {len(calls)} calls are listed", *wrong)
     for turn, fault in enumerate(FAULTS):
         chosen = sample(calls, share) if share > 1 else calls
-        if share > 1:  # another quarter for each fault
-            chosen = [c for i, c in enumerate(chosen) if (i + turn) % 2 == 0]
+        if share > 1:  # one fault for each
+            chosen = [c for i, c in enumerate(chosen) if i % len(FAULTS) == turn]
         if fault == "EINTR":
             chosen = [c for c in chosen if c[0] not in WITHOUT_EFFECT]
         wrong = [w for found in pool.map(lambda c: scene.disturb(*c, fault), chosen)
@@ -241,7 +244,7 @@ def main():
                 torn_writes(tap, pool, place, soak)
             for name in SCENES:
                 if not only or only == name:
-                    scene_tests(tap, pool, Scene(place, name), 1 if soak else 12)
+                    scene_tests(tap, pool, Scene(place, name), 1 if soak else 8)
     finally:
         if not os.environ.get("FAULTS_KEEP"):
             shutil.rmtree(place, ignore_errors=True)
