@@ -23,6 +23,7 @@ enum err_code {
     ERR_NOTFOUND,
     ERR_EXISTS,
     ERR_DAMAGE, /* evidence on disk is not what was written: never repaired silently */
+    ERR_PEER,   /* the other side is gone or broke the protocol */
     ERR_TIMEOUT,
     ERR_IO, /* the system said no; msg carries strerror() */
 };
