@@ -122,7 +122,7 @@ static void flip_tree(struct flip *f, const char *dir, const char *name)
     struct stat st;
     DIR *d;
 
-    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    snprintf(path, sizeof(path), "%s%s%s", dir, name[0] ? "/" : "", name);
     if (stat(path, &st) < 0)
         abort();
     if (!S_ISDIR(st.st_mode)) {
