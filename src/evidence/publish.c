@@ -72,6 +72,10 @@ static int add_all_lines(struct publication *p, struct tile_writer *w,
     if (path_join(path, p->log->log_dir, "checkpoints", err) < 0)
         return -1;
     fd = file_open(path, O_RDONLY | O_NOFOLLOW, 0, &ignored);
+    if (fd < 0 && ignored.code != ERR_NOTFOUND) {
+        *err = ignored;
+        return -1;
+    }
     if (fd >= 0 && mapping_open(&list, fd, path, err) < 0)
         return -1;
     rest = list.bytes;
