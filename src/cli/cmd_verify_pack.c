@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
@@ -9,6 +11,7 @@
 #include "base/file.h"
 #include "cli/command.h"
 #include "cli/options.h"
+#include "cli/pack_order.h"
 #include "cli/progress.h"
 #include "cli/terminal.h"
 #include "evidence/report.h"
@@ -244,8 +247,21 @@ static void put_json_requirements(struct pretty *p, const struct verify_result *
     pretty_end_array(p);
 }
 
-static void add_json(struct pretty *p, const char *dir, const struct verify_result *v,
-                     const struct report *r)
+static void put_json_part(struct pretty *p, const struct ordered_pack *pack, str missing)
+{
+    if (!pack->has_place)
+        return;
+    pretty_object(p, "part");
+    pretty_text(p, "session_id", pack->place.session);
+    pretty_u64(p, "part", pack->place.part);
+    pretty_bool(p, "final", pack->place.final);
+    pretty_bool(p, "follows", pack->follows);
+    pretty_string(p, "missing", missing);
+    pretty_end_object(p);
+}
+
+static void add_json(struct pretty *p, const struct ordered_pack *pack, str missing,
+                     const struct verify_result *v, const struct report *r)
 {
     pretty_object(p, NULL);
     pretty_text(p, "command", "verify-pack");
@@ -253,7 +269,8 @@ static void add_json(struct pretty *p, const char *dir, const struct verify_resu
     pretty_text(p, "verdict", verdict_of(v));
     pretty_string(p, "claim_check",
                   v->has_manifest ? v->manifest.claim_check : STR("N/A"));
-    pretty_text(p, "pack_dir", dir);
+    pretty_text(p, "pack_dir", pack->dir);
+    put_json_part(p, pack, missing);
     put_json_signer(p, v);
     if (v->receipts.has_session)
         pretty_bool(p, "session_complete", v->receipts.session_complete);
@@ -309,36 +326,6 @@ static enum exit_code code_of(const struct verify_result *v)
     return codes[v->verdict];
 }
 
-/* One pack: print it, or put it into the JSON that is being composed. */
-static enum exit_code answer(const char *dir, const struct request *q, struct setup *s,
-                             struct pretty *p)
-{
-    CLEANUP(verify_result_release) struct verify_result v = { 0 };
-    struct progress progress;
-    struct err err = { .code = ERR_NONE };
-    struct report r;
-    int failed;
-
-    progress_start(&progress, "verifying the pack", &clock_system);
-    s->options.progress = &progress;
-    failed = verify_pack(dir, &s->options, &v, &err);
-    progress_finish(&progress);
-    if (failed == 0)
-        report_of(&r, &v, s->options.lock);
-    if (failed == 0 && write_files(q, &r, dir, &err) < 0)
-        failed = -1;
-    if (failed < 0) {
-        if (p)
-            add_json_error(p, dir, &err);
-        return command_fail(&err);
-    }
-    if (p)
-        add_json(p, dir, &v, &r);
-    else
-        print_text(dir, &v);
-    return code_of(&v);
-}
-
 /* Damage outweighs not knowing, and that a wish. */
 static enum exit_code worse(enum exit_code a, enum exit_code b)
 {
@@ -349,25 +336,140 @@ static enum exit_code worse(enum exit_code a, enum exit_code b)
     return weight[a] >= weight[b] ? a : b;
 }
 
+/* The packs of one session under way. */
+struct batch {
+    const struct request *q;
+    struct setup *s;
+    struct pretty *json; /* NULL: print */
+    struct packlog parts;
+    str missing; /* parts of the session that were not given */
+    bool sound;  /* the pack before was */
+};
+
+/* A part after the one before it is checked with what that said; any other alone. A part
+ * that another one follows need not be the end of its session. */
+static int verify_one(struct batch *b, const struct ordered_pack *pack, bool followed,
+                      struct verify_result *v, struct err *err)
+{
+    struct verify_options *o = &b->s->options;
+    struct progress progress;
+    int failed;
+
+    if (!pack->follows || !b->sound)
+        packlog_release(&b->parts);
+    progress_start(&progress, "verifying the pack", &clock_system);
+    o->progress = &progress;
+    o->parts = &b->parts;
+    o->require_complete = b->q->complete && !followed;
+    failed = verify_pack(pack->dir, o, v, err);
+    progress_finish(&progress);
+    b->sound = failed == 0 && v->verdict != VERIFY_TAMPERED;
+    return failed;
+}
+
+/* One pack: print it, or put it into the JSON that is being composed. */
+static enum exit_code answer(struct batch *b, const struct ordered_pack *pack,
+                             bool followed)
+{
+    CLEANUP(verify_result_release) struct verify_result v = { 0 };
+    struct err err = { .code = ERR_NONE };
+    struct report r;
+    int failed = verify_one(b, pack, followed, &v, &err);
+
+    if (failed == 0)
+        report_of(&r, &v, b->s->options.lock);
+    if (failed == 0 && write_files(b->q, &r, pack->dir, &err) < 0)
+        failed = -1;
+    if (failed < 0) {
+        if (b->json)
+            add_json_error(b->json, pack->dir, &err);
+        return command_fail(&err);
+    }
+    if (b->json)
+        add_json(b->json, pack, b->missing, &v, &r);
+    else
+        print_text(pack->dir, &v);
+    return code_of(&v);
+}
+
+/* What the parts of a session are together; nothing to say of a session in one part. */
+static void print_session(const struct ordered_pack *packs, size_t count, str missing)
+{
+    if (!packs[0].has_place || (count == 1 && missing.n == 0))
+        return;
+    puts("");
+    put(str_from(packs[0].place.session));
+    if (missing.n)
+        printf(": not all parts of this session were given, without " STR_FMT "\n",
+               STR_ARG(missing));
+    else
+        printf(": all parts of this session were given, 1 to %" PRIu64 "\n",
+               packs[count - 1].place.part);
+}
+
+static enum exit_code answer_session(struct batch *b, const struct ordered_pack *packs,
+                                     size_t count)
+{
+    CLEANUP(buf_release) struct buf missing = { 0 };
+    enum exit_code code = EXIT_GOOD;
+
+    pack_add_missing(&missing, packs, count);
+    b->missing = buf_str(&missing);
+    b->sound = false;
+    for (size_t i = 0; i < count; i++) {
+        bool followed = i + 1 < count && packs[i + 1].follows;
+
+        if (i && !b->json)
+            puts("");
+        code = worse(code, answer(b, &packs[i], followed));
+    }
+    if (!b->json)
+        print_session(packs, count, b->missing);
+    return b->q->complete && missing.n ? worse(code, EXIT_NO) : code;
+}
+
+static enum exit_code answer_sessions(struct batch *b, const struct ordered_pack *packs,
+                                      size_t count)
+{
+    enum exit_code code = EXIT_GOOD;
+
+    for (size_t i = 0, n; i < count; i += n) {
+        n = pack_group(&packs[i], count - i);
+        if (i && !b->json)
+            puts("");
+        code = worse(code, answer_session(b, &packs[i], n));
+    }
+    packlog_release(&b->parts);
+    return code;
+}
+
 static enum exit_code answer_all(const struct operands *dirs, const struct request *q,
                                  struct setup *s)
 {
     CLEANUP(buf_release) struct buf json = { .max = 64 * REPORT_MAX };
-    enum exit_code code = EXIT_GOOD;
+    size_t count = (size_t)dirs->count;
+    struct ordered_pack *packs = calloc(count, sizeof(*packs));
+    struct batch b = { .q = q, .s = s };
     struct err err = { .code = ERR_NONE };
+    enum exit_code code;
     struct pretty p;
 
-    pretty_init(&p, &json);
-    if (dirs->count > 1)
-        pretty_array(&p, NULL);
-    for (int i = 0; i < dirs->count; i++) {
-        if (i && !q->json)
-            puts("");
-        code = worse(code, answer(dirs->at[i], q, s, q->json ? &p : NULL));
+    if (!packs) {
+        err_set(&err, ERR_NOMEM, "no memory for %zu packs", count);
+        return command_fail(&err);
     }
+    for (size_t i = 0; i < count; i++)
+        packs[i].dir = dirs->at[i];
+    pack_order(packs, count);
+    pretty_init(&p, &json);
+    b.json = q->json ? &p : NULL;
+    if (count > 1)
+        pretty_array(&p, NULL);
+    code = answer_sessions(&b, packs, count);
+    free(packs);
     if (!q->json)
         return code;
-    if (dirs->count > 1)
+    if (count > 1)
         pretty_end_array(&p);
     buf_add_char(&json, '\n');
     if (buf_check(&json, "the answer", &err) < 0)
