@@ -218,7 +218,8 @@ static void test_garbled(void)
 
 static void test_strangers(void)
 {
-    static const char *const names[] = { "live/README", "live/w_0123", "live/.new-" DEAD,
+    static const char *const names[] = { "live/README", "live/w_0123",
+                                         "live/.new-w_00000000000000dd",
                                          "live/w_0123456789ABCDEF" };
     CLEANUP(live_list_release) struct live_list list = { 0 };
     struct lab l = make_place();

@@ -397,7 +397,6 @@ static void roll_back(const struct lab *l)
 
 static void forget_wrongly(const struct lab *l)
 {
-    CLEANUP(buf_release) struct buf text = { 0 };
     char path[700];
     struct origin o;
     struct err err = { 0 };
@@ -422,7 +421,6 @@ static void leave_hole(const struct lab *l)
 
 static void exchange_key(const struct lab *l)
 {
-    CLEANUP(buf_release) struct buf text = { 0 };
     uint8_t public_key[PUBLIC_SIZE] = { 9 };
     struct origin o;
     struct note_key k;
