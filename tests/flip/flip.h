@@ -34,6 +34,7 @@ struct flip_place {
 
 struct flip {
     bool all_bits;
+    size_t stride; /* unless all_bits: look at every so many bytes only; 0: at all */
     bool (*is_found)(void *ctx); /* is the directory refused as it is now? */
     void *ctx;
     struct flip_place place[FLIP_PLACES_MAX];
@@ -86,6 +87,8 @@ static void flip_bit(struct flip *f, const char *name, char *p, size_t at, unsig
 static void flip_byte(struct flip *f, const char *name, char *p, size_t at)
 {
     f->bytes++;
+    if (!f->all_bits && f->stride && at % f->stride != 0)
+        return;
     if (!f->all_bits && at % 8 != 0 && flip_place_of(f, name, at))
         return;
     for (unsigned bit = 0; bit < 8; bit++) {
