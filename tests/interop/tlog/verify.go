@@ -3,7 +3,7 @@
 // verify checks a log directory with golang.org/x/mod/sumdb, the code of Go's checksum
 // database, and none of ours.
 //
-//	verify [-index I]... [-proof FILE]... [-expected FILE] LOGDIR
+//	verify [-index I]... [-proof FILE]... [-consistency FILE]... [-expected FILE] LOGDIR
 //
 // For every signed checkpoint: the signature, the root as the tiles give it, and that it
 // extends the one before. For every event: that its line is the leaf in the tiles. The
@@ -18,6 +18,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -307,14 +308,44 @@ func checkExpected(name string, lines [][]byte) {
 	}
 }
 
+// checkConsistency checks what `assay log prove --from M --json` prints: both roots are
+// computed from the events.
+func checkConsistency(name string, s stored, size int64) {
+	var said struct {
+		From, To int64
+		FromRoot string `json:"from_root"`
+		ToRoot   string `json:"to_root"`
+		Hashes   []string
+	}
+	must(json.Unmarshal(read(name), &said), "%s", name)
+	if said.From < 1 || said.From > said.To || said.To > size {
+		must(fmt.Errorf("from %d to %d", said.From, said.To), "%s", name)
+	}
+	var proof tlog.TreeProof
+	for _, text := range said.Hashes {
+		h, err := tlog.ParseHash(text)
+		must(err, "%s", name)
+		proof = append(proof, h)
+	}
+	from, err := tlog.TreeHash(said.From, s)
+	must(err, "%s", name)
+	to, err := tlog.TreeHash(said.To, s)
+	must(err, "%s", name)
+	if from.String() != said.FromRoot || to.String() != said.ToRoot {
+		must(errors.New("the roots are others"), "%s", name)
+	}
+	must(tlog.CheckTree(proof, said.To, to, said.From, from), "%s", name)
+}
+
 func main() {
-	var indexes, proofs list
+	var indexes, proofs, consistencies list
 	flag.Var(&indexes, "index", "an event to prove")
 	flag.Var(&proofs, "proof", "a file in tlog-proof form")
+	flag.Var(&consistencies, "consistency", "a file with a consistency proof in JSON")
 	expected := flag.String("expected", "", "roots and digests of proofs, by sample")
 	flag.Parse()
 	if flag.NArg() != 1 {
-		fmt.Fprintln(os.Stderr, "usage: verify [-index I] [-proof FILE] [-expected FILE] LOGDIR")
+		fmt.Fprintln(os.Stderr, "usage: verify [-index I] [-proof FILE] [-consistency FILE] [-expected FILE] LOGDIR")
 		os.Exit(3)
 	}
 	dir := flag.Arg(0)
@@ -334,6 +365,12 @@ func main() {
 	}
 	for _, name := range proofs {
 		checkProofFile(name, keys, lines)
+	}
+	if len(consistencies) > 0 {
+		s := store(lines)
+		for _, name := range consistencies {
+			checkConsistency(name, s, newest.N)
+		}
 	}
 	if *expected != "" {
 		checkExpected(*expected, lines)
