@@ -60,13 +60,13 @@ int session_part(struct session *s, const char *previous_root, struct session_cu
 
     if (s->history.ended)
         return err_set(err, ERR_REFUSED, "the session has ended");
-    if (session_prepare_receipt(s, id, "smd_", 1, err) < 0 ||
+    if (session_flush(s, err) < 0 || session_prepare_receipt(s, id, "smd_", 1, err) < 0 ||
         session_begin(s, 1, err) < 0)
         return -1;
     m = describe(s, id, previous_root);
     if (put_metadata(s, &m, err) < 0)
         return abandon_metadata(s, 1, err);
-    if (log_commit(s->log, &upto, err) < 0) {
+    if (session_commit(s, &upto, err) < 0) {
         receipts_undo(&s->receipts);
         return -1;
     }
@@ -175,7 +175,7 @@ static int write_end(struct session *s, const struct session_ending *ending,
     ts = log_time(s->log);
     if (put_end(s, ending, receipt_id, &m, err) < 0)
         return abandon_metadata(s, events, err);
-    if (log_commit(s->log, &upto, err) < 0) {
+    if (session_commit(s, &upto, err) < 0) {
         receipts_undo(&s->receipts);
         return -1;
     }
@@ -194,6 +194,8 @@ int session_end(struct session *s, const struct session_ending *ending,
 
     if (s->history.closed)
         return err_set(err, ERR_REFUSED, "the session has ended");
+    if (session_flush(s, err) < 0)
+        return -1;
     if (!s->history.ended && settle_calls(s, ending->open_calls, err) < 0)
         return -1;
     metadata = s->pack_empty || s->history.counts.calls > 0;

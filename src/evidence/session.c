@@ -37,25 +37,121 @@ void session_free(struct session *s)
     receipt_line_release(&s->line);
     event_release(&s->event);
     event_release(&s->receipt_event);
+    for (size_t i = 0; i < SESSION_LATER_MAX; i++)
+        event_release(&s->later[i].event);
     free(s);
 }
 
 /* --- a batch --- */
 
+/* What waited goes first. A call that it belongs to learns of it now. */
+static int put_later(struct session *s, struct err *err)
+{
+    for (size_t i = 0; i < s->later_count; i++) {
+        struct later *l = &s->later[i];
+
+        if (l->call)
+            event_add_cstr(&l->event, "call", l->call->call.id);
+        if (session_add(s, &l->event, &l->seq, err) < 0)
+            return -1;
+        if (!l->call)
+            continue;
+        l->mark = call_mark(&l->call->call);
+        call_fold_event(&l->call->call, &l->event, l->seq, log_time(s->log));
+    }
+    return 0;
+}
+
+/* They stand in the log: count them. */
+static void settle_later(struct session *s)
+{
+    for (size_t i = 0; i < s->later_count; i++) {
+        struct later *l = &s->later[i];
+
+        history_count(&s->history, l->event.type, l->call != NULL, l->seq);
+        if (l->call && l->release)
+            session_release(s, l->call);
+    }
+    s->later_count = 0;
+}
+
+/* They do not, and never will. The newest is undone first. */
+static void lose_later(struct session *s, size_t folded)
+{
+    for (size_t i = folded; i-- > 0;) {
+        if (s->later[i].call)
+            call_rewind(&s->later[i].call->call, &s->later[i].mark);
+    }
+    for (size_t i = 0; i < s->later_count; i++) {
+        if (s->later[i].call && s->later[i].release)
+            session_release(s, s->later[i].call);
+    }
+    s->later_count = 0;
+}
+
 int session_begin(struct session *s, uint64_t events, struct err *err)
 {
+    size_t folded;
+
     s->pending = 0;
-    if (log_begin(s->log, err) == 0)
+    if (log_begin(s->log, err) < 0) {
+        log_lost(s->log, events + s->later_count, err->msg);
+        lose_later(s, 0);
+        return -1;
+    }
+    if (put_later(s, err) == 0)
         return 0;
-    log_lost(s->log, events, err->msg);
+    folded = (size_t)s->pending; /* those before the one that failed */
+    log_abort(s->log);
+    log_lost(s->log, events + s->later_count, err->msg);
+    lose_later(s, folded);
     return -1;
+}
+
+int session_commit(struct session *s, uint64_t *upto, struct err *err)
+{
+    if (log_commit(s->log, upto, err) < 0) {
+        lose_later(s, s->later_count);
+        return -1;
+    }
+    settle_later(s);
+    return 0;
 }
 
 int session_give_up(struct session *s, uint64_t events, const struct err *err)
 {
     log_abort(s->log);
-    log_lost(s->log, events, err->msg);
+    log_lost(s->log, events + s->later_count, err->msg);
+    lose_later(s, s->later_count);
     return -1;
+}
+
+int session_flush(struct session *s, struct err *err)
+{
+    if (s->later_count == 0)
+        return 0;
+    if (session_begin(s, 0, err) < 0)
+        return -1;
+    return session_commit(s, NULL, err);
+}
+
+bool session_has_later(const struct session *s)
+{
+    return s->later_count > 0;
+}
+
+int session_later(struct session *s, struct open_call *call, enum event_type type,
+                  const struct message *m, bool release, struct err *err)
+{
+    struct later *l;
+
+    if (s->later_count == SESSION_LATER_MAX && session_flush(s, err) < 0)
+        return -1;
+    l = &s->later[s->later_count++];
+    message_event(&l->event, type, m);
+    l->call = call;
+    l->release = release;
+    return 0;
 }
 
 int session_add(struct session *s, struct event *e, uint64_t *seq, struct err *err)
@@ -76,7 +172,7 @@ int session_put(struct session *s, struct event *e, uint64_t *upto, struct err *
         return -1;
     if (session_add(s, e, &seq, err) < 0)
         return session_give_up(s, 1, err);
-    if (log_commit(s->log, upto, err) < 0)
+    if (session_commit(s, upto, err) < 0)
         return -1;
     history_count(&s->history, e->type, false, seq);
     return 0;
@@ -140,7 +236,7 @@ static int start(struct session *s, const char *id, const struct session_options
         log_note_session(s->log, id, log_next(s->log), s->receipts.name, err) < 0 ||
         session_add(s, &s->event, &seq, err) < 0)
         return session_give_up(s, 1, err);
-    if (log_commit(s->log, NULL, err) < 0)
+    if (session_commit(s, NULL, err) < 0)
         return -1;
     s->history.first = s->history.part_from = seq;
     history_count(&s->history, EVENT_SESSION_START, false, seq);
@@ -255,7 +351,7 @@ int session_note(struct session *s, struct open_call *call, struct event *e,
         call_rewind(&call->call, &mark);
         return session_give_up(s, 1, err);
     }
-    if (log_commit(s->log, upto, err) < 0) {
+    if (session_commit(s, upto, err) < 0) {
         call_rewind(&call->call, &mark);
         return -1;
     }
@@ -376,7 +472,7 @@ static int conclude(struct session *s, struct open_call *call, struct event *e,
         call_rewind(&call->call, &mark);
         return session_give_up(s, events, err);
     }
-    if (log_commit(s->log, upto, err) < 0) {
+    if (session_commit(s, upto, err) < 0) {
         receipts_undo(&s->receipts);
         call_rewind(&call->call, &mark);
         return -1;

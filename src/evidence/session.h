@@ -84,6 +84,17 @@ void message_event(struct event *e, enum event_type type, const struct message *
 MUST_CHECK int session_put(struct session *s, struct event *e, uint64_t *upto,
                            struct err *err);
 
+#define SESSION_LATER_MAX 64 /* events that may wait; one more writes them all */
+
+/* Record an event of a call (or, `call` NULL, of none) with the next batch, whichever
+ * comes first: what may be told after its effect need not cost a write of its own.
+ * `release`: the call is over then, as by session_release(). */
+MUST_CHECK int session_later(struct session *s, struct open_call *call,
+                             enum event_type type, const struct message *m, bool release,
+                             struct err *err);
+MUST_CHECK int session_flush(struct session *s, struct err *err); /* write them now */
+bool session_has_later(const struct session *s);
+
 /* A tools/call. */
 struct call_request {
     str arguments_hash;

@@ -6,6 +6,15 @@
 #include "evidence/receipts.h"
 #include "evidence/session.h"
 
+/* An event that waits for the next batch. */
+struct later {
+    struct event event;
+    struct open_call *call; /* NULL: of none */
+    struct call mark;       /* the call before it was folded */
+    uint64_t seq;
+    bool release;
+};
+
 struct session {
     struct log *log;
     struct history history;
@@ -17,14 +26,20 @@ struct session {
     uint64_t lost_before; /* log_lost_total() at the beginning */
     bool pack_empty;
     bool resumed;
+    struct later later[SESSION_LATER_MAX];
+    size_t later_count;
 };
 
-/* Open a batch of `events` events; they count as lost when that fails. */
+/* Open a batch of `events` events, behind those that waited for it; all of them count as
+ * lost when that fails. */
 MUST_CHECK int session_begin(struct session *s, uint64_t events, struct err *err);
 
 /* Put one event of ours into the batch. */
 MUST_CHECK int session_add(struct session *s, struct event *e, uint64_t *seq,
                            struct err *err);
+
+/* Write the batch. */
+MUST_CHECK int session_commit(struct session *s, uint64_t *upto, struct err *err);
 
 /* Give the batch up; `events` of it are lost. Returns -1. */
 int session_give_up(struct session *s, uint64_t events, const struct err *err);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "evidence/session.h"
 
+#include "evidence/pack.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -320,8 +322,54 @@ static void test_names_of_receipts_files(void)
            cases[i].name);
 }
 
+static int64_t count_of(const struct session *s)
+{
+    return (int64_t)session_history(s)->counts.events;
+}
+
+static void test_what_may_wait_goes_with_the_next_write(void)
+{
+    struct recording r;
+    struct session *s = recording_session(&r, "audit");
+    struct message m = recording_message("c2s", "request", STR("1"));
+    struct open_call *call = recording_call(&r, s, STR("1"), STR("t"), STR("{}"));
+    int64_t before = count_of(s);
+    struct session_ending ending = { .reason = "client_eof", .clean = true };
+    struct pack_request request;
+    struct pack_result result;
+    struct session_cut cut;
+    struct err err = { 0 };
+    bool packable;
+
+    ok(session_later(s, call, EVENT_REQUEST_FORWARDED, &m, false, &err) == 0 &&
+           count_of(s) == before && session_has_later(s),
+       "nothing is written yet");
+    ok(recording_answer(&r, s, call, false, STR("{}")) && count_of(s) == before + 4,
+       "the answer takes it along");
+    ok(call->call.forwarded, "and the call knows");
+    for (int i = 0; i < SESSION_LATER_MAX + 1; i++)
+        ok(session_later(s, NULL, EVENT_MESSAGE_FORWARDED, &m, false, &err) == 0,
+           "later");
+    ok(count_of(s) == before + 4 + SESSION_LATER_MAX, "as many as may wait");
+    ok(session_flush(s, &err) == 0 && count_of(s) == before + 5 + SESSION_LATER_MAX &&
+           !session_has_later(s),
+       "flushed");
+    ok(session_later(s, call, EVENT_RESPONSE_SENT, &m, true, &err) == 0, "the last one");
+    ok(session_end(s, &ending, &cut, &packable, &err) == 0 && packable, "ended: %s",
+       err.msg);
+    request = (struct pack_request){ .session = session_id(s),
+                                     .receipts = session_receipts(s),
+                                     .first = session_history(s)->first,
+                                     .cut = cut };
+    ok(pack_build(r.log, &request, &result, &err) == 0, "and all of it verifies: %s",
+       err.msg);
+    session_free(s);
+    recording_close(&r);
+}
+
 int main(void)
 {
+    test_what_may_wait_goes_with_the_next_write();
     signal(SIGXFSZ, SIG_IGN);
     test_every_outcome_is_the_same_live_and_read_back();
     test_numbers_of_a_session();
