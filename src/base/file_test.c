@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -253,6 +254,58 @@ static void test_directories(void)
     ok(file_remove_tree(at("a"), &err) == 0, "what is not there is gone");
 }
 
+static int count_name(void *ctx, const char *name, struct err *err)
+{
+    unsigned *seen = ctx;
+
+    if (name[0] == 'x')
+        return 7;
+    if (name[0] == 'y')
+        return err_set(err, ERR_FORMAT, "no");
+    ++*seen;
+    return 0;
+}
+
+static void test_listing(void)
+{
+    struct err err = { 0 };
+    unsigned seen = 0;
+
+    ok(file_make_dirs(at("list/.a"), 0700, &err) == 0 &&
+           file_put(at("list/b"), STR(""), 0600, &err) == 0 &&
+           file_each(at("list"), count_name, &seen, &err) == 0 && seen == 2,
+       "every entry but the dots: %u", seen);
+    ok(file_put(at("list/x"), STR(""), 0600, &err) == 0 &&
+           file_each(at("list"), count_name, &seen, &err) == 7,
+       "a visit can stop it");
+    ok(unlink(at("list/x")) == 0 && file_put(at("list/y"), STR(""), 0600, &err) == 0 &&
+           file_each(at("list"), count_name, &seen, &err) < 0 && err.code == ERR_FORMAT,
+       "and fail it");
+    ok(file_each(at("none"), count_name, &seen, &err) < 0 && err.code == ERR_NOTFOUND &&
+           file_each(at("list/b"), count_name, &seen, &err) < 0 && err.code == ERR_IO,
+       "no directory: %s", err.msg);
+}
+
+static void test_parts_of_a_file(void)
+{
+    struct err err = { 0 };
+    CLEANUP(file_close) int fd = file_open(at("part"), O_RDWR | O_CREAT, 0600, &err);
+    CLEANUP(file_close) int other = file_open(at("part"), O_RDWR, 0, &err);
+    char bytes[8];
+
+    ok(file_write(fd, STR("0123456789"), NULL, &err) == 0 &&
+           file_read_at(fd, bytes, 4, 6) == 4 && memcmp(bytes, "6789", 4) == 0 &&
+           file_read_at(fd, bytes, 4, 8) == 2 && file_read_at(fd, bytes, 4, 10) == 0,
+       "read at a place");
+    ok(file_set_size(fd, 3, &err) == 0 && holds("part", STR("012"), 0600) &&
+           file_set_size(-1, 3, &err) < 0 && file_read_at(-1, bytes, 1, 0) < 0,
+       "cut: %s", err.msg);
+    ok(file_lock(fd, LOCK_EX | LOCK_NB) == 0 && file_lock(other, LOCK_EX | LOCK_NB) < 0 &&
+           errno == EWOULDBLOCK && file_lock(fd, LOCK_UN) == 0 &&
+           file_lock(other, LOCK_EX | LOCK_NB) == 0,
+       "locked by one at a time");
+}
+
 static void test_mapping(void)
 {
     struct mapping m = { 0 };
@@ -293,6 +346,8 @@ int main(void)
     test_reading();
     test_reading_exactly();
     test_directories();
+    test_listing();
+    test_parts_of_a_file();
     test_mapping();
     ok(file_remove_tree(base, &err) == 0, "cleaned up");
     return tap_done();
