@@ -281,7 +281,8 @@ static void test_listing(void)
     ok(unlink(at("list/x")) == 0 && file_put(at("list/y"), STR(""), 0600, &err) == 0 &&
            file_each(at("list"), count_name, &seen, &err) < 0 && err.code == ERR_FORMAT,
        "and fail it");
-    ok(file_each(at("none"), count_name, &seen, &err) < 0 && err.code == ERR_NOTFOUND &&
+    ok(file_each(at("nowhere"), count_name, &seen, &err) < 0 &&
+           err.code == ERR_NOTFOUND &&
            file_each(at("list/b"), count_name, &seen, &err) < 0 && err.code == ERR_IO,
        "no directory: %s", err.msg);
 }
