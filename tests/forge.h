@@ -419,7 +419,7 @@ static inline void forge_checkpoint(struct forge *f, const char *origin, uint64_
 
 static inline struct checkpoint forge_read_checkpoint(const struct forge *f)
 {
-    struct checkpoint c;
+    struct checkpoint c = { .size = 0 };
     struct note note;
     struct err err = { 0 };
 

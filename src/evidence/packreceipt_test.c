@@ -150,19 +150,26 @@ static void expect_parts(const char *const *dirs, size_t count, const char *text
 static void test_parts_are_checked_together(void)
 {
     struct three t;
-    const char *p[3], *row[4];
 
     three_open(&t);
-    for (int i = 0; i < 3; i++)
-        p[i] = t.part[i].path;
-    expect_parts(p, 3, NULL, "all three in order");
-    expect_parts((row[0] = p[0], row[1] = p[2], row), 2, "was expected",
-                 "the middle one missing");
-    expect_parts((row[0] = p[0], row[1] = p[0], row), 2, "was expected", "one twice");
-    expect_parts((row[0] = p[1], row[1] = p[0], row), 2, "was expected", "in disorder");
-    expect_parts((row[0] = p[0], row[1] = t.other.path, row), 2, "is of another session",
-                 "a part of another session");
-    expect_parts((row[0] = p[1], row[1] = p[2], row), 2, NULL, "the last two");
+    {
+        const char *one = t.part[0].path, *two = t.part[1].path, *three = t.part[2].path;
+        const struct {
+            const char *what, *says;
+            const char *dirs[3];
+            size_t count;
+        } rows[] = {
+            { "all three in order", NULL, { one, two, three }, 3 },
+            { "the last two", NULL, { two, three }, 2 },
+            { "the middle one missing", "was expected", { one, three }, 2 },
+            { "one twice", "was expected", { one, one }, 2 },
+            { "in disorder", "was expected", { two, one }, 2 },
+            { "another session", "is of another session", { one, t.other.path }, 2 },
+        };
+
+        for (size_t i = 0; i < COUNT(rows); i++)
+            expect_parts(rows[i].dirs, rows[i].count, rows[i].says, rows[i].what);
+    }
     recording_close(&t.r);
 }
 
