@@ -180,6 +180,7 @@ void event_add_text(struct event *e, const char *name, str utf8)
 {
     size_t at = e->values.n;
 
+    e->failed |= !utf8_valid(utf8);
     jcs_add_string(&e->values, utf8);
     add_member(e, name, at);
 }
@@ -225,6 +226,7 @@ void event_add_texts(struct event *e, const char *name, const str *utf8, size_t 
     for (size_t i = 0; i < count; i++) {
         if (i)
             buf_add_char(&e->values, ',');
+        e->failed |= !utf8_valid(utf8[i]);
         jcs_add_string(&e->values, utf8[i]);
     }
     buf_add_char(&e->values, ']');
@@ -318,7 +320,9 @@ int event_compose(struct buf *out, const struct event *e, const struct event_pla
     unsigned next = 0;
 
     if (e->failed)
-        return err_set(err, ERR_LIMIT, "event '%s' has a member or byte too many",
+        return err_set(err, ERR_LIMIT,
+                       "event '%s' has a member or byte too many, or text that is not "
+                       "UTF-8",
                        type_names[e->type]);
     buf_add_char(out, '{');
     for (unsigned i = 0; i < e->count; i++) {

@@ -530,6 +530,12 @@ static void test_wrong_events(void)
     event_add_int(&e, "mark", 1);
     event_add_int(&e, "mark", 2);
     ok(event_compose(&line, &e, &place, &err) < 0, "two of a name: %s", err.msg);
+    event_init(&e, EVENT_HEARTBEAT);
+    event_add_cstr(&e, "text", "\xc3");
+    ok(event_compose(&line, &e, &place, &err) < 0, "text that is not UTF-8: %s", err.msg);
+    event_init(&e, EVENT_HEARTBEAT);
+    event_add_texts(&e, "texts", (str[]){ STR("a"), STR("\xff") }, 2);
+    ok(event_compose(&line, &e, &place, &err) < 0, "nor in a list: %s", err.msg);
 }
 
 int main(void)
