@@ -30,6 +30,9 @@ int file_open(const char *path, int flags, mode_t mode, struct err *err)
 {
     int fd;
 
+    /* Who follows no link wants a file of ours: a pipe put there must not hold us up. */
+    if (flags & O_NOFOLLOW)
+        flags |= O_NONBLOCK;
     do
         fd = open(path, flags | O_CLOEXEC, mode);
     while (fd < 0 && errno == EINTR);
