@@ -25,11 +25,26 @@ static int live_path(char out[static FILE_PATH_MAX], const char *audit_dir,
     return path_join(out, dir, name, err);
 }
 
+/* All of it or nothing: half a line would take the next one with it. */
+static int write_line(int fd, str line, struct err *err)
+{
+    off_t end = lseek(fd, 0, SEEK_END);
+    struct err undo;
+
+    if (end < 0)
+        return err_errno(err, "lseek");
+    if (file_write(fd, line, NULL, err) == 0)
+        return 0;
+    if (file_set_size(fd, (uint64_t)end, &undo) < 0)
+        err_wrap(err, "a short write could not be undone");
+    return -1;
+}
+
 static int add_line(int fd, struct buf *line, struct err *err)
 {
     buf_add_char(line, '\n');
     if (buf_check(line, "a line of live/", err) < 0 ||
-        file_write(fd, buf_str(line), NULL, err) < 0)
+        write_line(fd, buf_str(line), err) < 0)
         return err_wrap(err, "cannot note a session in live/");
     return 0;
 }

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -293,6 +294,53 @@ static void test_writer_limit(void)
     lab_remove(&l);
 }
 
+/* A full disk, after half a line. */
+static void test_half_a_line(void)
+{
+    struct lab l = make_place();
+    struct err err = { 0 };
+    struct live live = { .fd = -1 };
+    struct live_dead dead = { .fd = -1 };
+    struct rlimit before, small;
+    struct stat st;
+    bool taken = false;
+
+    signal(SIGXFSZ, SIG_IGN);
+    ok(live_open(&live, l.audit, DEAD, 1, &err) == 0 && fstat(live.fd, &st) == 0 &&
+           getrlimit(RLIMIT_FSIZE, &before) == 0,
+       "open: %s", err.msg);
+    small = before;
+    small.rlim_cur = (rlim_t)st.st_size + 10;
+    ok(setrlimit(RLIMIT_FSIZE, &small) == 0 &&
+           live_begin_session(&live, "mcp_0000000000000001", 2, "session_a.jsonl", &err) <
+               0,
+       "no room: %s", err.msg);
+    ok(setrlimit(RLIMIT_FSIZE, &before) == 0 &&
+           live_begin_session(&live, "mcp_0000000000000002", 3, "session_b.jsonl",
+                              &err) == 0,
+       "room again: %s", err.msg);
+    live_abandon(&live);
+    ok(live_take(&dead, &taken, l.audit, DEAD, &err) == 0 && taken && dead.count == 1 &&
+           strcmp(dead.session[0].id, "mcp_0000000000000002") == 0,
+       "the next session is listed");
+    live_dead_release(&dead);
+    lab_remove(&l);
+}
+
+static void test_a_pipe_holds_nobody_up(void)
+{
+    struct lab l = make_place();
+    struct live_list list = { 0 };
+    struct err err = { 0 };
+
+    ok(mkfifo(lab_path(&l, "live/" DEAD), 0600) == 0, "a pipe");
+    alarm(20);
+    ok(live_list(&list, l.audit, &err) == 0, "listed: %s", err.msg);
+    alarm(0);
+    live_list_release(&list);
+    lab_remove(&l);
+}
+
 int main(void)
 {
     test_life_and_death();
@@ -300,6 +348,8 @@ int main(void)
     for (int i = 0; i < 5; i++)
         test_race(i);
     test_garbled();
+    test_half_a_line();
+    test_a_pipe_holds_nobody_up();
     test_strangers();
     test_session_limit();
     test_writer_limit();
