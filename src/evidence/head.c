@@ -192,16 +192,20 @@ void head_write(struct head *h, const struct head_state *state)
     atomic_store(&f->committed_size, state->range.size);
 }
 
+/* More than was ever written is garbage. */
 uint64_t head_synced(const struct head *h)
 {
-    return atomic_load(&h->file->synced);
+    uint64_t synced = atomic_load(&h->file->synced);
+
+    return synced <= atomic_load(&h->file->committed_size) ? synced : 0;
 }
 
 void head_set_synced(struct head *h, uint64_t size)
 {
     uint64_t now = atomic_load(&h->file->synced);
 
-    while (now < size && !atomic_compare_exchange_weak(&h->file->synced, &now, size))
+    while ((now < size || now > atomic_load(&h->file->committed_size)) &&
+           !atomic_compare_exchange_weak(&h->file->synced, &now, size))
         continue;
 }
 

@@ -160,9 +160,14 @@ static void test_marks(const struct lab *l)
     size_t taken = 0;
 
     ok(head_open(&h, lab_path(l, "marks"), 0600, &err) == 0, "made: %s", err.msg);
-    head_set_synced(&h, 10);
+    head_write(&h, &s);
+    head_set_synced(&h, 8);
     head_set_synced(&h, 4);
-    ok(head_synced(&h) == 10, "what is on disk only grows");
+    ok(head_synced(&h) == 8, "what is on disk only grows");
+    memset(bytes_of(&h) + 8, 0x7f, 8);
+    ok(head_synced(&h) == 0, "more than was written is not believed");
+    head_set_synced(&h, 5);
+    ok(head_synced(&h) == 5, "and does not stay");
     ok(!head_suspect(&h, &segment), "no segment is suspect");
     head_set_suspect(&h, 0);
     ok(head_suspect(&h, &segment) && segment == 0, "segment 0 can be");
