@@ -16,6 +16,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/utf8.h"
 #include "evidence/log_internal.h"
 
 const char *log_dir(const struct log *log)
@@ -163,7 +164,8 @@ int log_load(struct log *log, struct err *err)
     uint64_t suspect;
     struct err ignored;
 
-    if (head_suspect(&log->head, &suspect) && log_reseat(log, err) < 0)
+    if (log_check_place(log, err) < 0 ||
+        (head_suspect(&log->head, &suspect) && log_reseat(log, err) < 0))
         return -1;
     if (!head_read(&log->head, &log->state))
         return log_recover(log, err);
@@ -175,6 +177,25 @@ int log_load(struct log *log, struct err *err)
 
 /* --- loss --- */
 
+/* Messages name paths, and those may be any bytes; an event holds UTF-8. */
+static void put_reason(char *out, size_t size, str said)
+{
+    size_t n = 0;
+
+    while (said.n) {
+        uint32_t c;
+        size_t width = utf8_next(said, &c);
+        str next = width ? str_first(said, width) : STR("?");
+
+        if (n + next.n >= size)
+            break;
+        memcpy(out + n, next.p, next.n);
+        n += next.n;
+        said = str_skip(said, width ? width : 1);
+    }
+    out[n] = '\0';
+}
+
 void log_lost(struct log *log, uint64_t events, const char *reason)
 {
     int64_t now = clock_now(&log->clock);
@@ -185,8 +206,7 @@ void log_lost(struct log *log, uint64_t events, const char *reason)
     log->loss.to = now;
     log->loss.events += events;
     log->lost_total += events;
-    snprintf(log->loss.reason, sizeof(log->loss.reason), "%.*s",
-             (int)sizeof(log->loss.reason) - 1, reason);
+    put_reason(log->loss.reason, sizeof(log->loss.reason), str_from(reason));
     pthread_mutex_unlock(&log->loss_mutex);
 }
 

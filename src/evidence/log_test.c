@@ -656,7 +656,144 @@ static void test_key_rotation(void)
     lab_remove(&l);
 }
 
+static bool is_sound(const struct lab *l)
+{
+    const struct logcheck_options options = { .keys = &l->keys };
+    struct logcheck c;
+    struct err err = { 0 };
+
+    if (logcheck_run(&c, l->audit, &options, &err) < 0) {
+        printf("# %s\n", err.msg);
+        return false;
+    }
+    if (c.findings)
+        printf("# %s\n", c.finding[0].message);
+    return c.findings == 0;
+}
+
+static void test_a_key_may_come_back(void)
+{
+    struct lab l = lab_make();
+    struct err err = { 0 };
+    struct log *log = lab_open(&l, &err);
+    CLEANUP(signer_release) struct signer first = { 0 };
+    CLEANUP(signer_release) struct signer second = { 0 };
+
+    ok(log && log_signer(log, &first, &err) == 0 &&
+           keys_generate(&l.keys, &entropy_system, "second", &second, &err) == 0,
+       "two keys: %s", err.msg);
+    ok(log_rotate_key(log, &second, &err) == 0 && log_rotate_key(log, &first, &err) == 0,
+       "there and back: %s", err.msg);
+    ok(log_close(log, &err) == 0, "close: %s", err.msg);
+    ok(is_sound(&l), "the log verifies");
+    lab_remove(&l);
+}
+
+static void rotate_in_child(const struct lab *l, int number)
+{
+    CLEANUP(signer_release) struct signer next = { 0 };
+    struct err err = { 0 };
+    struct log *log = lab_open(l, &err);
+    char id[16];
+
+    snprintf(id, sizeof(id), "key%d", number);
+    if (!log || keys_generate(&l->keys, &entropy_system, id, &next, &err) < 0 ||
+        log_rotate_key(log, &next, &err) < 0 || log_close(log, &err) < 0) {
+        printf("# rotation %d: %s\n", number, err.msg);
+        fflush(stdout);
+        _exit(1);
+    }
+    _exit(0);
+}
+
+static void test_rotations_at_once(void)
+{
+    struct lab l = lab_make();
+    struct err err = { 0 };
+    struct log *log = lab_open(&l, &err);
+    struct origin o;
+    int status, failed = 0;
+
+    ok(log && log_close(log, &err) == 0, "a log: %s", err.msg);
+    fflush(stdout);
+    for (int i = 0; i < 4; i++) {
+        if (fork() == 0)
+            rotate_in_child(&l, i);
+    }
+    while (wait(&status) > 0)
+        failed += status != 0;
+    ok(failed == 0, "each of four rotates");
+    ok(origin_read(&o, lab_path(&l, "log"), &err) == 0 && o.count == 5,
+       "and none forgets another's key: %zu", o.count);
+    ok(is_sound(&l), "the log verifies");
+    lab_remove(&l);
+}
+
+static void test_recovery_after_anothers_rotation(void)
+{
+    struct lab l = lab_make();
+    struct err err = { 0 };
+    struct log *log = lab_open(&l, &err), *other = lab_open(&l, &err);
+    CLEANUP(signer_release) struct signer next = { 0 };
+
+    ok(log && other && keys_generate(&l.keys, &entropy_system, "next", &next, &err) == 0,
+       "two writers: %s", err.msg);
+    ok(log_rotate_key(other, &next, &err) == 0 && lab_append(other, 1, NULL, &err) == 0 &&
+           log_close(other, &err) == 0,
+       "the other rotates, signs with the new key alone, and leaves: %s", err.msg);
+    ok(run("printf '{\"torn' >> '%s'%s", lab_path(&l, FIRST_SEGMENT), "") == 0, "torn");
+    ok(lab_append(log, 2, NULL, &err) == 0, "the first goes on: %s", err.msg);
+    ok(log_close(log, &err) == 0 && is_sound(&l), "the log verifies: %s", err.msg);
+    lab_remove(&l);
+}
+
 /* --- failure --- */
+
+static void test_a_gap_holds_any_reason(void)
+{
+    struct lab l = lab_make();
+    struct err err = { 0 };
+    struct log *log = lab_open(&l, &err);
+    char reason[300];
+
+    for (size_t i = 0; i + 1 < sizeof(reason); i++)
+        reason[i] = i % 2 ? '\xc3' : '\xa4'; /* not UTF-8 at its beginning… */
+    reason[sizeof(reason) - 1] = '\0';
+    for (int i = 0; i < 3; i++) { /* …and cut in the middle of a character */
+        ok(log != NULL, "open: %s", err.msg);
+        log_lost(log, 1, reason + i);
+        ok(lab_append(log, i, NULL, &err) == 0, "append: %s", err.msg);
+    }
+    ok(log_close(log, &err) == 0 && is_sound(&l), "the log verifies: %s", err.msg);
+    lab_remove(&l);
+}
+
+static void write_head(const struct lab *l, off_t at, const void *bytes, size_t n)
+{
+    int fd = open(lab_path(l, "log/head"), O_RDWR);
+
+    ok(fd >= 0 && pwrite(fd, bytes, n, at) == (ssize_t)n, "the head is garbled");
+    close(fd);
+}
+
+static void test_sync_with_a_garbled_head(void)
+{
+    struct lab l = lab_make();
+    struct err err = { 0 };
+    struct log *log = lab_open(&l, &err);
+    static const char zeros[4096];
+    uint64_t upto = 0;
+
+    ok(log && lab_append(log, 1, &upto, &err) == 0, "append: %s", err.msg);
+    write_head(&l, 0, zeros, sizeof(zeros));
+    alarm(20);
+    ok(log_sync(log, upto, &err) == 0, "sync ends: %s", err.msg);
+    ok(log_sync(log, upto + 1, &err) < 0, "but not for what was never written: %s",
+       err.msg);
+    alarm(0);
+    ok(log_close(log, &err) == 0 && is_sound(&l), "the log verifies: %s", err.msg);
+    lab_remove(&l);
+}
 
 static void test_full_disk_leaves_a_gap(void)
 {
@@ -714,7 +851,8 @@ static void test_missing_lock_is_not_replaced(void)
     ok(log && unlink(lab_path(&l, "log/lock")) == 0, "the lock file goes");
     other = lab_open(&l, &err);
     ok(!other && err.code == ERR_DAMAGE, "a second process is refused: %s", err.msg);
-    ok(log_close(log, &err) < 0, "the first does not sign: %s", err.msg);
+    ok(lab_append(log, 1, NULL, &err) < 0, "the first writes no more: %s", err.msg);
+    ok(log_close(log, &err) < 0, "and does not sign: %s", err.msg);
     lab_remove(&l);
 }
 
@@ -782,6 +920,11 @@ int main(void)
     test_without_its_key_a_log_is_not_continued();
     test_key_rotation();
     test_anyone_finishes_a_key_rotation();
+    test_a_key_may_come_back();
+    test_rotations_at_once();
+    test_recovery_after_anothers_rotation();
+    test_a_gap_holds_any_reason();
+    test_sync_with_a_garbled_head();
     test_full_disk_leaves_a_gap();
     test_removed_under_us();
     test_missing_lock_is_not_replaced();

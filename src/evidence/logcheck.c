@@ -215,21 +215,20 @@ static void learn_key(struct walk *w, const struct event_view *v)
 {
     struct note_key key;
     struct err ignored;
+    bool listed = false;
 
     if (v->type != EVENT_KEY_ROTATE && (v->type != EVENT_CHAIN_START || w->started))
         return;
     w->started = true;
     if (note_key_parse(&key, event_text(v, "vkey"), &ignored) == 0) {
         for (size_t i = 0; i < w->origin.count; i++) {
-            if (note_key_equal(&key, &w->origin.keys[i])) {
-                w->key_known[i] = true;
-                return;
-            }
+            if (note_key_equal(&key, &w->origin.keys[i]))
+                listed = w->key_known[i] = true; /* may come back, and stand twice */
         }
     }
     /* A rotation that failed half-way: the log is signed by the key before, and by that
      * one alone, or its checkpoints are found. */
-    if (v->type == EVENT_KEY_ROTATE)
+    if (listed || v->type == EVENT_KEY_ROTATE)
         return;
     find(w, LOGCHECK_CHECKPOINT,
          "event %" PRIu64 " names a key that 'origin' does not list", v->seq);

@@ -31,6 +31,7 @@ struct publication {
     struct segment_place place;   /* of the first event that newest does not cover */
     bool rotated;                 /* newest is signed by the key before ours… */
     struct signer before;         /* …which signs once more */
+    const struct signer *next;    /* whose key is to sign from now on; NULL: no change */
 };
 
 /* --- tiles --- */
@@ -359,6 +360,44 @@ static int publish(struct publication *p, struct err *err)
     return 0;
 }
 
+/* --- a new key --- */
+
+static int append_rotation(struct log *log, const struct note_key *key, struct err *err)
+{
+    CLEANUP(event_release) struct event e = { 0 };
+    CLEANUP(buf_release) struct buf vkey = { 0 };
+    const struct event *events[] = { &e };
+
+    note_key_add(&vkey, key);
+    event_init(&e, EVENT_KEY_ROTATE);
+    event_add_text(&e, "vkey", buf_str(&vkey));
+    return log_append(log, events, 1, NULL, err);
+}
+
+/* All of it under checkpoint.lock: of two rotations at once, `origin` would forget one.
+ */
+static int rotate_key(struct publication *p, struct err *err)
+{
+    struct log *log = p->log;
+    struct origin now;
+    struct note_key key;
+
+    if (publish(p, err) < 0 || origin_read(&now, log->log_dir, err) < 0 ||
+        note_key_make(&key, str_from(now.name), p->next->secret.public_key, err) < 0)
+        return -1;
+    if (note_key_equal(&key, &now.keys[0]))
+        return err_set(err, ERR_REFUSED, "this log is already signed by '%s'",
+                       p->next->id);
+    if (append_rotation(log, &key, err) < 0 ||
+        origin_add_key(&now, log->log_dir, &key, log->file_mode, err) < 0)
+        return -1;
+    signer_release(&p->before);
+    *p = (struct publication){ .log = log };
+    return publish(p, err);
+}
+
+/* --- who does it --- */
+
 /* checkpoint.lock, tried and never waited for without bound. */
 static int take_lock(struct log *log, bool wait, bool *taken, struct err *err)
 {
@@ -391,7 +430,7 @@ static int publish_locked(struct publication *p, bool wait, struct err *err)
     pthread_mutex_lock(&log->publish_mutex);
     r = take_lock(log, wait, &taken, err);
     if (r == 0 && taken) {
-        r = publish(p, err);
+        r = p->next ? rotate_key(p, err) : publish(p, err);
         file_lock(log->checkpoint_fd, LOCK_UN);
     }
     pthread_mutex_unlock(&log->publish_mutex);
@@ -458,31 +497,9 @@ int log_signer(struct log *log, struct signer *out, struct err *err)
     return origin_signer(&now, &log->keys, out, err);
 }
 
-static int append_rotation(struct log *log, const struct note_key *key, struct err *err)
-{
-    CLEANUP(event_release) struct event e = { 0 };
-    CLEANUP(buf_release) struct buf vkey = { 0 };
-    const struct event *events[] = { &e };
-
-    note_key_add(&vkey, key);
-    event_init(&e, EVENT_KEY_ROTATE);
-    event_add_text(&e, "vkey", buf_str(&vkey));
-    return log_append(log, events, 1, NULL, err);
-}
-
 int log_rotate_key(struct log *log, const struct signer *next, struct err *err)
 {
-    struct publication p = { .log = log };
-    struct origin now;
-    struct note_key key;
+    struct publication p = { .log = log, .next = next };
 
-    if (log_checkpoint(log, true, err) < 0 || origin_read(&now, log->log_dir, err) < 0 ||
-        note_key_make(&key, str_from(now.name), next->secret.public_key, err) < 0)
-        return -1;
-    if (note_key_equal(&key, &now.keys[0]))
-        return err_set(err, ERR_REFUSED, "this log is already signed by '%s'", next->id);
-    if (append_rotation(log, &key, err) < 0 ||
-        origin_add_key(&now, log->log_dir, &key, log->file_mode, err) < 0)
-        return -1;
     return publish_locked(&p, true, err);
 }

@@ -58,6 +58,18 @@ static int reopen_head(struct log *log, struct err *err)
 
 /* --- a true state to begin with --- */
 
+/* By the keys that `origin` has now: another process may have rotated them. */
+static int newest_checkpoint(const struct log *log, struct checkpoint *c, struct err *err)
+{
+    struct origin now;
+
+    if (origin_read(&now, log->log_dir, err) < 0)
+        return -1;
+    if (strcmp(now.name, log->origin.name) != 0)
+        return err_set(err, ERR_DAMAGE, "'origin' is of another log now, '%s'", now.name);
+    return origin_checkpoint(&now, log->log_dir, c, NULL, err);
+}
+
 /* The line that ends at `offset`, without its newline; empty when there is none. */
 static str line_before(int fd, uint64_t offset, struct buf *window)
 {
@@ -362,7 +374,7 @@ int log_recover(struct log *log, struct err *err)
     uint64_t suspect;
 
     if (log_check_place(log, err) < 0 || reopen_head(log, err) < 0 ||
-        origin_checkpoint(&log->origin, log->log_dir, &c, NULL, err) < 0)
+        newest_checkpoint(log, &c, err) < 0)
         return -1;
     have_head = head_read(&log->head, &head);
     failed_sync = head_suspect(&log->head, &suspect);

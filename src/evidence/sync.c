@@ -120,7 +120,7 @@ static int rewrite(struct log *log, uint64_t from, struct err *err)
 
     if (path_join(temp, log->log_dir, "segments/.reseat", err) < 0)
         return -1;
-    fd = file_open(temp, O_RDWR | O_CREAT | O_TRUNC, log->file_mode, err);
+    fd = file_open(temp, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW, log->file_mode, err);
     if (fd < 0)
         return -1;
     if (copy_lines(log, from, fd, &place, &r, err) < 0 || file_datasync(fd, err) < 0 ||
@@ -222,12 +222,37 @@ static int recover_from_failure(struct log *log, struct err *err)
     return r;
 }
 
+/* The head knows of fewer events than were promised: it was garbled under us. */
+static int mend_head(struct log *log, uint64_t upto, struct err *err)
+{
+    uint64_t size;
+    int r;
+
+    if (log_lock(log, err) < 0)
+        return -1;
+    r = log_load(log, err);
+    size = log->state.range.size;
+    if (r == 0)
+        head_write(&log->head, &log->state);
+    log_unlock(log);
+    if (r == 0 && size < upto)
+        return err_set(err, ERR_DAMAGE,
+                       "the log has %" PRIu64 " events, where %" PRIu64 " were written",
+                       size, upto);
+    return r;
+}
+
 /* What the leader does for all who wait. */
-static int sync_now(struct log *log, struct err *err)
+static int sync_now(struct log *log, uint64_t upto, struct err *err)
 {
     uint64_t size, segment, suspect;
 
     head_committed(&log->head, &size, &segment);
+    if (size < upto) {
+        if (mend_head(log, upto, err) < 0)
+            return -1;
+        head_committed(&log->head, &size, &segment);
+    }
     if (!head_suspect(&log->head, &suspect) &&
         sync_segments(log, head_synced(&log->head), segment, err) == 0) {
         head_set_synced(&log->head, size);
@@ -238,13 +263,13 @@ static int sync_now(struct log *log, struct err *err)
     return recover_from_failure(log, err);
 }
 
-static int be_leader(struct log *log, struct err *err)
+static int be_leader(struct log *log, uint64_t upto, struct err *err)
 {
     int r;
 
     log->syncing = true;
     pthread_mutex_unlock(&log->sync_mutex);
-    r = sync_now(log, err);
+    r = sync_now(log, upto, err);
     pthread_mutex_lock(&log->sync_mutex);
     log->syncing = false;
     pthread_cond_broadcast(&log->sync_done);
@@ -260,21 +285,21 @@ int log_sync(struct log *log, uint64_t upto, struct err *err)
         if (log->syncing)
             pthread_cond_wait(&log->sync_done, &log->sync_mutex);
         else
-            r = be_leader(log, err);
+            r = be_leader(log, upto, err);
     }
     pthread_mutex_unlock(&log->sync_mutex);
     return r;
 }
 
 /* fdatasync for this caller alone, whatever others have synced. */
-static int sync_strictly(struct log *log, struct err *err)
+static int sync_strictly(struct log *log, uint64_t upto, struct err *err)
 {
     int r;
 
     pthread_mutex_lock(&log->sync_mutex);
     while (log->syncing)
         pthread_cond_wait(&log->sync_done, &log->sync_mutex);
-    r = be_leader(log, err);
+    r = be_leader(log, upto, err);
     pthread_mutex_unlock(&log->sync_mutex);
     return r;
 }
@@ -287,7 +312,7 @@ int log_settle(struct log *log, uint64_t upto, struct err *err)
     case LOG_GROUP:
         return log_sync(log, upto, err);
     case LOG_STRICT:
-        return sync_strictly(log, err);
+        return sync_strictly(log, upto, err);
     }
     return err_set(err, ERR_REFUSED, "no such durability");
 }
