@@ -83,10 +83,12 @@ int stream_finish(struct stream *f, struct err *err)
     struct staged_file *done = &f->staging->files[f->staging->count];
 
     flush(f);
-    if (f->failed || fsync(f->fd) < 0) {
-        errno = f->failed ? f->error : errno;
+    if (f->failed) {
+        errno = f->error;
         return err_errno(err, "cannot write '%s'", f->name);
     }
+    if (file_datasync(f->fd, err) < 0)
+        return err_wrap(err, "cannot write '%s'", f->name);
     memcpy(done->name, f->name, sizeof(done->name));
     done->bytes = f->bytes;
     done->sha256 = hasher_finish(&f->hasher);

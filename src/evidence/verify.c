@@ -169,10 +169,14 @@ static bool is_expected(const struct manifest *m, str name)
 /* What lies in the directory and is not part of the pack: said, not judged. */
 static int look_around(struct verify *v, struct err *err)
 {
-    int fd = openat(v->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
     struct dirent *entry;
+    DIR *dir;
+    int fd;
 
+    do
+        fd = openat(v->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    while (fd < 0 && errno == EINTR);
+    dir = fd < 0 ? NULL : fdopendir(fd);
     if (!dir) {
         err_errno(err, "cannot list the pack");
         file_close(&fd);
