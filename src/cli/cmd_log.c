@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "base/buf.h"
 #include "base/codec.h"
@@ -13,6 +14,7 @@
 #include "cli/place.h"
 #include "cli/progress.h"
 #include "cli/terminal.h"
+#include "evidence/investigation.h"
 #include "evidence/log.h"
 #include "evidence/logcheck.h"
 #include "evidence/origin.h"
@@ -20,7 +22,9 @@
 #include "evidence/verify.h"
 #include "json/pretty.h"
 
-static const struct command log_verify, log_prove, log_rebuild_command;
+#define PEPPER_MIN 32 /* bytes */
+
+static const struct command log_verify, log_prove, log_rebuild_command, log_forget;
 
 /* --- verify --- */
 
@@ -151,12 +155,33 @@ static void print_json(const struct logcheck *c)
     fwrite(out.p, 1, out.n, stdout);
 }
 
-static enum exit_code verify(const char *dir, bool investigation, bool json)
+/* The key of keyed hashes: at least PEPPER_MIN bytes, in a file that only its owner
+ * reads. */
+static int read_pepper(const char *path, struct buf *out, struct err *err)
+{
+    struct stat st;
+
+    if (!path)
+        return 0;
+    if (file_read(path, out, err) < 0)
+        return -1;
+    if (stat(path, &st) == 0 && (st.st_mode & 077))
+        return err_set(err, ERR_REFUSED, "'%s' can be read by others: chmod 600 it",
+                       path);
+    if (out->n < PEPPER_MIN)
+        return err_set(err, ERR_FORMAT, "'%s' has %zu bytes; a pepper has at least %d",
+                       path, out->n, PEPPER_MIN);
+    return 0;
+}
+
+static enum exit_code verify(const char *dir, bool investigation, str pepper, bool json)
 {
     struct progress bar;
     struct keys keys;
     struct logcheck_options options = { .keys = &keys,
+                                        .clock = &clock_system,
                                         .investigation = investigation,
+                                        .pepper = pepper,
                                         .progress = progress_report,
                                         .progress_ctx = &bar };
     static struct logcheck result;
@@ -188,30 +213,35 @@ static enum exit_code verify(const char *dir, bool investigation, bool json)
 static enum exit_code run_verify(int argc, char **argv)
 {
     bool json = false, investigation = false;
-    const char *given = NULL;
+    const char *given = NULL, *pepper_file = NULL;
     const struct option table[] = {
         { "audit-dir", "DIR", "the audit directory (default " PLACE_DEFAULT ")",
           .text = &given },
         { "investigation", NULL, "compare kept payloads with their events too",
           .flag = &investigation },
+        { "hash-pepper", "FILE", "with --investigation: the key of keyed hashes",
+          .text = &pepper_file },
         { "json", NULL, "print JSON", .flag = &json },
         { 0 },
     };
-    struct operands none = { .max = 0 };
+    CLEANUP(buf_release) struct buf pepper = { .max = 65536 };
+    struct operands dirs = { .max = 1 };
     struct err err = { .code = ERR_NONE };
     char dir[FILE_PATH_MAX];
     enum exit_code code;
 
-    if (!options_parse(&log_verify, table, argc, argv, &none, &code))
+    if (!options_parse(&log_verify, table, argc, argv, &dirs, &code))
         return code;
-    if (place_find(dir, given, &err) < 0)
+    if (dirs.count && !given)
+        given = dirs.at[0];
+    if (place_find(dir, given, &err) < 0 || read_pepper(pepper_file, &pepper, &err) < 0)
         return command_fail(&err);
-    return verify(dir, investigation, json);
+    return verify(dir, investigation, buf_str(&pepper), json);
 }
 
 static const struct command log_verify = {
     .name = "log verify",
-    .usage = "[--audit-dir DIR] [--investigation] [--json]",
+    .usage = "[--investigation [--hash-pepper FILE]] [--json] [DIR]",
     .summary = "check every event, signature and derived file of the log",
     .run = run_verify,
 };
@@ -364,7 +394,7 @@ static enum exit_code run_rebuild(int argc, char **argv)
           .text = &given },
         { 0 },
     };
-    struct operands none = { .max = 0 };
+    struct operands dirs = { .max = 1 };
     struct err err = { .code = ERR_NONE };
     char dir[FILE_PATH_MAX];
     struct keys keys;
@@ -377,8 +407,10 @@ static enum exit_code run_rebuild(int argc, char **argv)
     enum exit_code code;
     uint64_t events;
 
-    if (!options_parse(&log_rebuild_command, table, argc, argv, &none, &code))
+    if (!options_parse(&log_rebuild_command, table, argc, argv, &dirs, &code))
         return code;
+    if (dirs.count && !given)
+        given = dirs.at[0];
     if (place_find(dir, given, &err) < 0 || keys_open(&keys, NULL, &err) < 0 ||
         log_rebuild(&options, &events, &err) < 0)
         return command_fail(&err);
@@ -388,13 +420,69 @@ static enum exit_code run_rebuild(int argc, char **argv)
 
 static const struct command log_rebuild_command = {
     .name = "log rebuild",
-    .usage = "[--audit-dir DIR]",
+    .usage = "[--audit-dir DIR | DIR]",
     .summary = "make the derived files (head, tiles) anew from the events",
     .run = run_rebuild,
 };
 
+/* --- forget --- */
+
+static int forget(const char *dir, const char *session, uint64_t *files, struct err *err)
+{
+    struct keys keys;
+    const struct log_options options = { .dir = dir,
+                                         .keys = &keys,
+                                         .clock = &clock_system,
+                                         .entropy = &entropy_system,
+                                         .group = (gid_t)-1,
+                                         .say = say };
+    struct err closing = { .code = ERR_NONE };
+    struct log *log;
+    int r;
+
+    if (keys_open(&keys, NULL, err) < 0 || log_open(&log, &options, err) < 0)
+        return -1;
+    r = investigation_forget(log, session, files, err);
+    if (log_close(log, &closing) < 0 && r == 0) {
+        *err = closing;
+        r = -1;
+    }
+    return r;
+}
+
+static enum exit_code run_forget(int argc, char **argv)
+{
+    const char *given = NULL;
+    const struct option table[] = {
+        { "audit-dir", "DIR", "the audit directory (default " PLACE_DEFAULT ")",
+          .text = &given },
+        { 0 },
+    };
+    struct operands session = { .min = 1, .max = 1 };
+    struct err err = { .code = ERR_NONE };
+    char dir[FILE_PATH_MAX];
+    enum exit_code code;
+    uint64_t files;
+
+    if (!options_parse(&log_forget, table, argc, argv, &session, &code))
+        return code;
+    if (place_find(dir, given, &err) < 0 || forget(dir, session.at[0], &files, &err) < 0)
+        return command_fail(&err);
+    printf("deleted %" PRIu64 " files with messages of %s; the log says so and still "
+           "verifies\n",
+           files, session.at[0]);
+    return EXIT_GOOD;
+}
+
+static const struct command log_forget = {
+    .name = "log forget",
+    .usage = "[--audit-dir DIR] SESSION",
+    .summary = "delete the kept messages of a session; the evidence stays",
+    .run = run_forget,
+};
+
 static const struct command *const subcommands[] = {
-    &log_verify, &log_show, &log_prove, &log_rebuild_command, NULL,
+    &log_verify, &log_show, &log_prove, &log_rebuild_command, &log_forget, NULL,
 };
 
 const struct command cmd_log = {

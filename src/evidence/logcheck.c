@@ -20,8 +20,9 @@
 #include "evidence/tile.h"
 #include "evidence/tree.h"
 
-#define PROGRESS_EVERY 4096 /* events */
-#define TAIL_LOOKS     5    /* at what a writer may be in the middle of */
+#define PROGRESS_EVERY 4096  /* events */
+#define SIGN_WITHIN    10000 /* ms, by when an event must be signed */
+#define TAIL_LOOKS     5     /* at what a writer may be in the middle of */
 
 static const char *const code_names[] = {
 #define X(name) [LOGCHECK_##name] = "LOG_" #name,
@@ -56,6 +57,7 @@ struct walk {
     struct checkpoint next;
     struct range range;
     struct digest last;
+    int64_t last_ts;
     struct map sessions; /* id → next n, plus one */
     struct tile_writer tiles;
     bool tiles_bad;
@@ -68,14 +70,20 @@ struct walk {
 static void find(struct walk *w, enum logcheck_code code, const char *fmt, ...)
     PRINTF_LIKE(3, 4);
 
+/* Does it mean that evidence is not what was written, or cannot be shown to be? */
+static bool is_serious(enum logcheck_code code)
+{
+    return code != LOGCHECK_TILE && code != LOGCHECK_HEAD && code != LOGCHECK_TORN &&
+           code != LOGCHECK_PENDING && code != LOGCHECK_MISSING;
+}
+
 static void find(struct walk *w, enum logcheck_code code, const char *fmt, ...)
 {
     struct logcheck *out = w->out;
     struct logcheck_finding *f;
     va_list ap;
 
-    out->serious +=
-        code != LOGCHECK_TILE && code != LOGCHECK_HEAD && code != LOGCHECK_TORN;
+    out->serious += is_serious(code);
     if (out->findings++ >= LOGCHECK_FINDINGS_MAX)
         return;
     f = &out->finding[out->findings - 1];
@@ -270,6 +278,7 @@ static int take_line(struct walk *w, const struct event_view *v, str line,
     struct err tile_err;
 
     w->last = tree_leaf(line);
+    w->last_ts = v->ts;
     range_append(&w->range, &w->last);
     w->out->events++;
     w->out->bytes += line.n + 1;
@@ -380,7 +389,7 @@ static int end_payloads(struct walk *w, struct err *err)
 static void check_end(struct walk *w)
 {
     uint64_t size = w->range.size, most = w->newest.size;
-    unsigned before = w->out->serious; /* behind damage, nothing more is known */
+    bool sound = w->out->serious == 0; /* behind damage, nothing more is known */
 
     for (; w->have_next; next_checkpoint(w)) {
         if (w->next.size > most)
@@ -389,15 +398,51 @@ static void check_end(struct walk *w)
     if (size < most)
         find(w, LOGCHECK_SHORT,
              "%" PRIu64 " events were signed, %" PRIu64
-             " could be checked: the rest was cut "
-             "off or lies behind the damage",
+             " could be checked: the rest was cut off or lies behind the damage",
              most, size);
-    if (w->out->remembered && w->remembered.size > size && w->out->serious == before)
+    if (w->out->remembered && w->remembered.size > size && sound)
         find(w, LOGCHECK_ROLLBACK,
              "this machine signed %" PRIu64 " events of this log, %" PRIu64
-             " are here: it was "
-             "rolled back, restored or copied",
+             " are here: it was rolled back, restored or copied",
              w->remembered.size, size);
+}
+
+/* A recorder signs within a second of writing; what is older should be signed. */
+static void check_signed(struct walk *w)
+{
+    uint64_t size = w->range.size, unsigned_events = size - w->out->signed_size;
+    char ts[CLOCK_TEXT];
+
+    if (w->out->serious || size == 0)
+        return;
+    if (w->out->signed_size == 0) {
+        find(w, LOGCHECK_UNSIGNED,
+             "no signature covers these %" PRIu64 " events: anyone may have written them",
+             size);
+        return;
+    }
+    if (unsigned_events == 0 || !w->options->clock ||
+        clock_now(w->options->clock) - w->last_ts < SIGN_WITHIN)
+        return;
+    clock_format(ts, w->last_ts);
+    find(w, LOGCHECK_PENDING,
+         "the last %" PRIu64
+         " events, up to %.*s, are not signed: their recorder died, or "
+         "somebody added them; the next recorder signs what it finds",
+         unsigned_events, CLOCK_TEXT, ts);
+}
+
+/* One of the two places that a signature is kept in is gone. */
+static void check_places(struct walk *w)
+{
+    bool listed = w->list.bytes.n > 0;
+
+    if (w->newest.size == 0 && listed && w->out->signed_size > 0)
+        find(w, LOGCHECK_MISSING,
+             "'checkpoint' is missing; the list of checkpoints is there");
+    if (w->newest.size > 0 && !listed)
+        find(w, LOGCHECK_MISSING,
+             "'checkpoints' is missing: only the newest checkpoint is there");
 }
 
 /* What is wrong with the head; NULL when nothing is. It may be ahead of us, as the log
@@ -532,6 +577,8 @@ static int run(struct walk *w, struct err *err)
         return -1;
     }
     check_end(w);
+    check_signed(w);
+    check_places(w);
     check_keys(w);
     check_head(w);
     return end_payloads(w, err);

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/attr.h"
+#include "base/clock.h"
 #include "evidence/checkpoint.h"
 #include "evidence/keys.h"
 
@@ -30,6 +31,9 @@ struct err;
     X(SEGMENT)    /* segments do not follow each other */                                \
     X(CHECKPOINT) /* a checkpoint is malformed, of another log, or not ours */           \
     X(ROOT)       /* a signed root is not the root of these events */                    \
+    X(UNSIGNED)   /* no signature covers these events: anyone may have written them */   \
+    X(PENDING)    /* the last events are not signed, and should be by now */             \
+    X(MISSING)    /* `checkpoint` or `checkpoints` is not there, the other is */         \
     X(SHORT)      /* fewer events than were signed */                                    \
     X(ROLLBACK)   /* fewer or other events than this machine remembers signing */        \
     X(TILE)       /* a derived tile differs: `assay log rebuild` mends it */             \
@@ -63,7 +67,7 @@ struct logcheck {
     bool remembered;    /* this machine remembers signing this log */
     struct logcheck_finding finding[LOGCHECK_FINDINGS_MAX];
     unsigned findings; /* may be more than are kept */
-    unsigned serious;  /* of them, those that are more than TILE, HEAD or TORN */
+    unsigned serious;  /* of them, those that mending does not end */
 };
 
 enum logcheck_verdict {
@@ -77,8 +81,10 @@ enum logcheck_verdict logcheck_verdict_of(const struct logcheck *c);
 
 struct logcheck_options {
     const struct keys *keys; /* for what this machine remembers; NULL: do not look */
-    bool investigation;      /* compare kept payloads with their events */
-    str pepper;              /* for keyed digests of payloads; empty without */
+    const struct clock
+        *clock;         /* to see what should be signed by now; NULL: do not look */
+    bool investigation; /* compare kept payloads with their events */
+    str pepper;         /* for keyed digests of payloads; empty without */
 
     /* Called now and then; `total` is bytes to read. May be NULL. */
     void (*progress)(void *ctx, uint64_t done, uint64_t total);

@@ -128,10 +128,27 @@ damaged "is a checkpoint of another log" "origin of another log"
 printf 'half a note' >>"$audit/log/checkpoints"
 damaged "half a note" "a torn list of checkpoints"
 
+rm -rf "$audit/log/checkpoint" "$audit/log/checkpoints" "$audit/log/head" "$audit/log/tile"
+damaged "no signature covers these 602 events" "every signature removed"
+for gone in checkpoint checkpoints; do
+    rm "$audit/log/$gone"
+    run log verify "$audit"
+    exits 1 "'$gone' removed"
+    prints "'$gone' is missing" "'$gone' removed: said"
+    restore
+done
+
 printf '{"half":' >>"$segment"
 run log verify --audit-dir "$audit"
 exits 1 "a torn tail behind all that was signed"
 prints "the next writer keeps them in torn/" "is said"
+restore
+
+# --- forget ---
+run log forget --audit-dir "$audit" mcp_0123456789abcdef
+exits 3 "a session of which nothing is kept"
+run log forget --audit-dir "$audit" ../../etc
+exits 3 "no session at all"
 restore
 
 # --- bad input ---
