@@ -13,16 +13,14 @@
 #include "base/err.h"
 #include "base/map.h"
 #include "evidence/event.h"
-#include "evidence/head.h"
 #include "evidence/investigation.h"
+#include "evidence/logcheck_internal.h"
 #include "evidence/origin.h"
 #include "evidence/segment.h"
 #include "evidence/tile.h"
 #include "evidence/tree.h"
 
-#define PROGRESS_EVERY 4096  /* events */
-#define SIGN_WITHIN    10000 /* ms, by when an event must be signed */
-#define TAIL_LOOKS     5     /* at what a writer may be in the middle of */
+#define PROGRESS_EVERY 4096 /* events */
 
 static const char *const code_names[] = {
 #define X(name) [LOGCHECK_##name] = "LOG_" #name,
@@ -42,34 +40,6 @@ enum logcheck_verdict logcheck_verdict_of(const struct logcheck *c)
     return c->findings ? LOGCHECK_MENDABLE : LOGCHECK_SOUND;
 }
 
-/* One check on its way through the log. */
-struct walk {
-    struct logcheck *out;
-    const struct logcheck_options *options;
-    char log_dir[FILE_PATH_MAX];
-    char tile_dir[FILE_PATH_MAX];
-    struct origin origin;
-    struct checkpoint newest;
-    struct checkpoint remembered;
-    struct mapping list; /* the file `checkpoints` */
-    str rest;            /* of it, not yet read */
-    bool have_next;      /* the next checkpoint to compare with */
-    struct checkpoint next;
-    struct range range;
-    struct digest last;
-    int64_t last_ts;
-    struct map sessions; /* id → next n, plus one */
-    struct tile_writer tiles;
-    bool tiles_bad;
-    bool key_known[ORIGIN_KEYS_MAX]; /* by the first chain_start or a key_rotate */
-    bool started;                    /* a chain_start was seen */
-    uint64_t total;
-    struct investigation_check payloads;
-};
-
-static void find(struct walk *w, enum logcheck_code code, const char *fmt, ...)
-    PRINTF_LIKE(3, 4);
-
 /* Does it mean that evidence is not what was written, or cannot be shown to be? */
 static bool is_serious(enum logcheck_code code)
 {
@@ -77,7 +47,7 @@ static bool is_serious(enum logcheck_code code)
            code != LOGCHECK_PENDING && code != LOGCHECK_MISSING;
 }
 
-static void find(struct walk *w, enum logcheck_code code, const char *fmt, ...)
+void logcheck_find(struct walk *w, enum logcheck_code code, const char *fmt, ...)
 {
     struct logcheck *out = w->out;
     struct logcheck_finding *f;
@@ -102,12 +72,11 @@ static bool open_note(struct walk *w, str note, struct checkpoint *c)
 
     if (origin_open_note(&w->origin, "a note of 'checkpoints'", note, c, &err) == 0)
         return true;
-    find(w, LOGCHECK_CHECKPOINT, "%s", err.msg);
+    logcheck_find(w, LOGCHECK_CHECKPOINT, "%s", err.msg);
     return false;
 }
 
-/* Advance to the next good checkpoint of the list. */
-static void next_checkpoint(struct walk *w)
+void logcheck_next_checkpoint(struct walk *w)
 {
     struct checkpoint c;
     str note;
@@ -118,8 +87,9 @@ static void next_checkpoint(struct walk *w)
         if (!open_note(w, note, &c))
             continue;
         if (c.size < w->range.size) {
-            find(w, LOGCHECK_CHECKPOINT,
-                 "a checkpoint of %" PRIu64 " events stands after a larger one", c.size);
+            logcheck_find(w, LOGCHECK_CHECKPOINT,
+                          "a checkpoint of %" PRIu64 " events stands after a larger one",
+                          c.size);
             continue;
         }
         w->next = c;
@@ -127,7 +97,8 @@ static void next_checkpoint(struct walk *w)
         return;
     }
     if (w->rest.n)
-        find(w, LOGCHECK_CHECKPOINT, "the list of checkpoints ends in half a note");
+        logcheck_find(w, LOGCHECK_CHECKPOINT,
+                      "the list of checkpoints ends in half a note");
     w->rest.n = 0;
 }
 
@@ -136,8 +107,9 @@ static void compare_root(struct walk *w, const struct checkpoint *c, const char 
     struct digest root = range_root(&w->range);
 
     if (!digest_equal(&root, &c->root))
-        find(w, LOGCHECK_ROOT, "%s of %" PRIu64 " events was signed over other events",
-             which, c->size);
+        logcheck_find(w, LOGCHECK_ROOT,
+                      "%s of %" PRIu64 " events was signed over other events", which,
+                      c->size);
     else if (c->size > w->out->signed_size)
         w->out->signed_size = c->size;
 }
@@ -147,7 +119,8 @@ static void check_partial_tiles(struct walk *w)
     struct err err;
 
     if (!w->tiles_bad && tile_writer_finish(&w->tiles, &err) < 0) {
-        find(w, LOGCHECK_TILE, "%s; 'assay log rebuild' writes it anew", err.msg);
+        logcheck_find(w, LOGCHECK_TILE, "%s; 'assay log rebuild' writes it anew",
+                      err.msg);
         w->tiles_bad = true;
     }
 }
@@ -162,16 +135,17 @@ static void compare_checkpoints(struct walk *w)
         compare_root(w, &w->newest, "the newest checkpoint");
     while (w->have_next && w->next.size == size) {
         compare_root(w, &w->next, "a checkpoint");
-        next_checkpoint(w);
+        logcheck_next_checkpoint(w);
         any = true;
     }
     if (w->out->remembered && w->remembered.size == size) {
         struct digest root = range_root(&w->range);
 
         if (!digest_equal(&root, &w->remembered.root))
-            find(w, LOGCHECK_ROLLBACK,
-                 "this machine signed other events as the first %" PRIu64 " of this log",
-                 size);
+            logcheck_find(w, LOGCHECK_ROLLBACK,
+                          "this machine signed other events as the first %" PRIu64
+                          " of this log",
+                          size);
     }
     if (any)
         check_partial_tiles(w);
@@ -196,10 +170,10 @@ static int check_session(struct walk *w, const struct event_view *v, struct err 
         next = 1;
     }
     if (v->n != next - 1)
-        find(w, LOGCHECK_SESSION,
-             "event %" PRIu64 " is number %" PRIu64 " of its session, where %" PRIu64
-             " should stand",
-             v->seq, v->n, next - 1);
+        logcheck_find(w, LOGCHECK_SESSION,
+                      "event %" PRIu64 " is number %" PRIu64
+                      " of its session, where %" PRIu64 " should stand",
+                      v->seq, v->n, next - 1);
     return map_put(&w->sessions, key, (void *)(uintptr_t)(v->n + 2), err);
 }
 
@@ -238,35 +212,26 @@ static void learn_key(struct walk *w, const struct event_view *v)
      * one alone, or its checkpoints are found. */
     if (listed || v->type == EVENT_KEY_ROTATE)
         return;
-    find(w, LOGCHECK_CHECKPOINT,
-         "event %" PRIu64 " names a key that 'origin' does not list", v->seq);
-}
-
-static void check_keys(struct walk *w)
-{
-    for (size_t i = 0; i < w->origin.count && w->out->serious == 0; i++) {
-        if (!w->key_known[i] && w->range.size > 0)
-            find(w, LOGCHECK_CHECKPOINT,
-                 "'origin' lists a key that no event of the log names");
-    }
+    logcheck_find(w, LOGCHECK_CHECKPOINT,
+                  "event %" PRIu64 " names a key that 'origin' does not list", v->seq);
 }
 
 /* False when the walk cannot go on behind this line. */
 static bool check_place(struct walk *w, const struct event_view *v)
 {
     if (v->seq != w->range.size) {
-        find(w, LOGCHECK_ORDER,
-             "event %" PRIu64 " stands where event %" PRIu64
-             " should: lines were removed, added or moved",
-             v->seq, w->range.size);
+        logcheck_find(w, LOGCHECK_ORDER,
+                      "event %" PRIu64 " stands where event %" PRIu64
+                      " should: lines were removed, added or moved",
+                      v->seq, w->range.size);
         return false;
     }
     if (!digest_equal(&v->prev, &w->last)) {
-        find(w, LOGCHECK_CHAIN,
-             "event %" PRIu64
-             " does not continue the event before it: one of the two was "
-             "changed",
-             v->seq);
+        logcheck_find(w, LOGCHECK_CHAIN,
+                      "event %" PRIu64
+                      " does not continue the event before it: one of the two was "
+                      "changed",
+                      v->seq);
         return false;
     }
     return true;
@@ -290,7 +255,8 @@ static int take_line(struct walk *w, const struct event_view *v, str line,
         return -1;
     if (!w->tiles_bad && w->range.size <= w->newest.size &&
         tile_writer_add(&w->tiles, &w->last, &tile_err) < 0) {
-        find(w, LOGCHECK_TILE, "%s; 'assay log rebuild' writes it anew", tile_err.msg);
+        logcheck_find(w, LOGCHECK_TILE, "%s; 'assay log rebuild' writes it anew",
+                      tile_err.msg);
         w->tiles_bad = true;
     }
     compare_checkpoints(w);
@@ -302,17 +268,18 @@ static int take_line(struct walk *w, const struct event_view *v, str line,
 static void find_tail(struct walk *w, const struct segment_reader *r)
 {
     if (r->current + 1 < r->list.count)
-        find(w, LOGCHECK_SEGMENT,
-             "segment %020" PRIu64 ".jsonl has bytes after its last event",
-             r->next.segment);
+        logcheck_find(w, LOGCHECK_SEGMENT,
+                      "segment %020" PRIu64 ".jsonl has bytes after its last event",
+                      r->next.segment);
     else if (w->range.size < w->newest.size)
-        find(w, LOGCHECK_LINE, "event %" PRIu64 " is damaged", w->range.size);
+        logcheck_find(w, LOGCHECK_LINE, "event %" PRIu64 " is damaged", w->range.size);
     else
-        find(w, LOGCHECK_TORN,
-             "the log ends in bytes that are no event, after event %" PRIu64
-             " and after all that was signed; the next writer keeps them in torn/ and "
-             "goes on",
-             w->range.size);
+        logcheck_find(
+            w, LOGCHECK_TORN,
+            "the log ends in bytes that are no event, after event %" PRIu64
+            " and after all that was signed; the next writer keeps them in torn/ and "
+            "goes on",
+            w->range.size);
 }
 
 static int walk_events(struct walk *w, struct segment_reader *r, struct err *err)
@@ -331,7 +298,7 @@ static int walk_events(struct walk *w, struct segment_reader *r, struct err *err
                 *err = bad;
                 return -1;
             }
-            find(w, LOGCHECK_SEGMENT, "%s", bad.msg);
+            logcheck_find(w, LOGCHECK_SEGMENT, "%s", bad.msg);
             return 0;
         }
         if (step == SEGMENT_END)
@@ -346,8 +313,8 @@ static int walk_events(struct walk *w, struct segment_reader *r, struct err *err
             return 0;
         }
         if (event_parse(&v, &json, line, &bad) < 0) {
-            find(w, LOGCHECK_LINE, "event %" PRIu64 ": the line %s", w->range.size,
-                 bad.msg);
+            logcheck_find(w, LOGCHECK_LINE, "event %" PRIu64 ": the line %s",
+                          w->range.size, bad.msg);
             return 0;
         }
         if (!check_place(w, &v))
@@ -361,7 +328,7 @@ static int walk_events(struct walk *w, struct segment_reader *r, struct err *err
 
 static void on_payload_finding(void *ctx, const char *sentence)
 {
-    find(ctx, LOGCHECK_PAYLOAD, "%s", sentence);
+    logcheck_find(ctx, LOGCHECK_PAYLOAD, "%s", sentence);
 }
 
 static int open_payloads(struct walk *w, const char *audit_dir, struct err *err)
@@ -382,107 +349,6 @@ static int end_payloads(struct walk *w, struct err *err)
     w->out->payloads = w->payloads.compared;
     w->out->forgotten = w->payloads.forgotten;
     return 0;
-}
-
-/* --- what should be there and is not --- */
-
-static void check_end(struct walk *w)
-{
-    uint64_t size = w->range.size, most = w->newest.size;
-    bool sound = w->out->serious == 0; /* behind damage, nothing more is known */
-
-    for (; w->have_next; next_checkpoint(w)) {
-        if (w->next.size > most)
-            most = w->next.size;
-    }
-    if (size < most)
-        find(w, LOGCHECK_SHORT,
-             "%" PRIu64 " events were signed, %" PRIu64
-             " could be checked: the rest was cut off or lies behind the damage",
-             most, size);
-    if (w->out->remembered && w->remembered.size > size && sound)
-        find(w, LOGCHECK_ROLLBACK,
-             "this machine signed %" PRIu64 " events of this log, %" PRIu64
-             " are here: it was rolled back, restored or copied",
-             w->remembered.size, size);
-}
-
-/* A recorder signs within a second of writing; what is older should be signed. */
-static void check_signed(struct walk *w)
-{
-    uint64_t size = w->range.size, unsigned_events = size - w->out->signed_size;
-    char ts[CLOCK_TEXT];
-
-    if (w->out->serious || size == 0)
-        return;
-    if (w->out->signed_size == 0) {
-        find(w, LOGCHECK_UNSIGNED,
-             "no signature covers these %" PRIu64 " events: anyone may have written them",
-             size);
-        return;
-    }
-    if (unsigned_events == 0 || !w->options->clock ||
-        clock_now(w->options->clock) - w->last_ts < SIGN_WITHIN)
-        return;
-    clock_format(ts, w->last_ts);
-    find(w, LOGCHECK_PENDING,
-         "the last %" PRIu64
-         " events, up to %.*s, are not signed: their recorder died, or "
-         "somebody added them; the next recorder signs what it finds",
-         unsigned_events, CLOCK_TEXT, ts);
-}
-
-/* One of the two places that a signature is kept in is gone. */
-static void check_places(struct walk *w)
-{
-    bool listed = w->list.bytes.n > 0;
-
-    if (w->newest.size == 0 && listed && w->out->signed_size > 0)
-        find(w, LOGCHECK_MISSING,
-             "'checkpoint' is missing; the list of checkpoints is there");
-    if (w->newest.size > 0 && !listed)
-        find(w, LOGCHECK_MISSING,
-             "'checkpoints' is missing: only the newest checkpoint is there");
-}
-
-/* What is wrong with the head; NULL when nothing is. It may be ahead of us, as the log
- * may have grown since, but never behind a checkpoint. */
-static const char *head_fault(const struct walk *w, const struct head *head)
-{
-    struct digest root, expected = range_root(&w->range);
-    struct head_state s;
-
-    if (!head_read(head, &s))
-        return "is garbled";
-    if (s.range.size < w->newest.size)
-        return "is older than the newest checkpoint";
-    if (s.range.size != w->range.size)
-        return NULL;
-    root = range_root(&s.range);
-    if (!digest_equal(&s.last, &w->last) || !digest_equal(&root, &expected))
-        return "differs from the events";
-    return NULL;
-}
-
-/* The head is derived; a wrong one costs nothing but should be known. */
-static void check_head(struct walk *w)
-{
-    const struct timespec pause = { 0, 1000000 };
-    struct head head = { .fd = -1 };
-    struct err ignored;
-    char path[FILE_PATH_MAX];
-    const char *fault;
-    unsigned looks = 0;
-
-    if (path_join(path, w->log_dir, "head", &ignored) < 0 ||
-        head_open_to_read(&head, path, &ignored) < 0)
-        return;
-    /* We take no lock: a writer may be in the middle of it. */
-    while ((fault = head_fault(w, &head)) && looks++ < TAIL_LOOKS)
-        nanosleep(&pause, NULL);
-    if (fault)
-        find(w, LOGCHECK_HEAD, "the head %s; the next writer makes it anew", fault);
-    head_close(&head);
 }
 
 /* --- the whole --- */
@@ -530,16 +396,16 @@ static int open_signed(struct walk *w, struct err *err)
             *err = bad;
             return -1;
         }
-        find(w, LOGCHECK_CHECKPOINT, "%s", bad.msg);
+        logcheck_find(w, LOGCHECK_CHECKPOINT, "%s", bad.msg);
     }
     if (open_list(w, err) < 0)
         return -1;
-    next_checkpoint(w);
+    logcheck_next_checkpoint(w);
     if (!w->options->keys)
         return 0;
     if (origin_remembered(&w->origin, w->options->keys, &w->remembered, &bad) < 0)
-        find(w, LOGCHECK_ROLLBACK, "what this machine remembers is unusable: %s",
-             bad.msg);
+        logcheck_find(w, LOGCHECK_ROLLBACK, "what this machine remembers is unusable: %s",
+                      bad.msg);
     else
         w->out->remembered = w->remembered.size > 0;
     return 0;
@@ -572,15 +438,11 @@ static int run(struct walk *w, struct err *err)
     if (segment_open_seq(&r, w->log_dir, 0, err) < 0) {
         if (err->code != ERR_DAMAGE)
             return -1;
-        find(w, LOGCHECK_SEGMENT, "%s", err->msg);
+        logcheck_find(w, LOGCHECK_SEGMENT, "%s", err->msg);
     } else if (add_up(w, &r.list, err) < 0 || walk_events(w, &r, err) < 0) {
         return -1;
     }
-    check_end(w);
-    check_signed(w);
-    check_places(w);
-    check_keys(w);
-    check_head(w);
+    logcheck_end(w);
     return end_payloads(w, err);
 }
 
