@@ -122,6 +122,8 @@ static int findings(struct scene *s, bool with_pepper, struct logcheck *c)
 
     if (with_pepper)
         o.pepper = str_from(pepper);
+    if (s->log && log_checkpoint(s->log, true, &err) < 0)
+        printf("# %s\n", err.msg);
     if (logcheck_run(c, s->l.audit, &o, &err) < 0) {
         printf("# %s\n", err.msg);
         return -1;
