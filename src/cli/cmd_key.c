@@ -82,14 +82,15 @@ static enum exit_code print(const struct buf *b)
     return EXIT_GOOD;
 }
 
-static enum exit_code print_one(const struct keys *k, const char *id, bool json)
+static enum exit_code print_one(const struct command *c, const struct keys *k,
+                                const char *id, bool json)
 {
     CLEANUP(buf_release) struct buf b = { .max = 4096 };
     struct err err = { .code = ERR_NONE };
     struct described d;
 
     if (describe(k, id, &d, &err) < 0)
-        return command_fail(&err);
+        return command_fail_as(c, json, &err);
     if (json)
         add_json(&b, &d);
     else
@@ -111,11 +112,20 @@ static int choose(const struct keys *k, const struct operands *ids,
     return 0;
 }
 
-static void add_list_line(struct buf *b, const struct described *d)
+static void add_list_line(struct buf *b, const struct described *d, int width)
 {
-    buf_printf(b, "%c %-24s ", d->active ? '*' : ' ', d->id);
+    buf_printf(b, "%c %-*s  ", d->active ? '*' : ' ', width, d->id);
     add_fingerprint(b, d);
     buf_add_char(b, '\n');
+}
+
+static int longest(char (*ids)[KEYS_ID_MAX + 1], int count)
+{
+    size_t n = 0;
+
+    for (int i = 0; i < count; i++)
+        n = strlen(ids[i]) > n ? strlen(ids[i]) : n;
+    return (int)n;
 }
 
 /* One key that cannot be read is said and does not hide the others. */
@@ -140,7 +150,7 @@ static enum exit_code print_list(const struct keys *k, char (*ids)[KEYS_ID_MAX +
         if (json)
             add_json(&b, &d);
         else
-            add_list_line(&b, &d);
+            add_list_line(&b, &d, longest(ids, count));
         first = false;
     }
     buf_add(&b, json ? STR("]}\n") : STR(""));
@@ -165,13 +175,14 @@ static enum exit_code run_list(int argc, char **argv)
     if (!options_parse(&key_list, table, argc, argv, &none, &code))
         return code;
     if (keys_open(&k, NULL, &err) < 0)
-        return command_fail(&err);
+        return command_fail_as(&key_list, json, &err);
     ids = calloc(KEYS_MAX, sizeof(*ids));
     count = ids ? keys_list(&k, ids, KEYS_MAX, &err)
                 : err_set(&err, ERR_NOMEM, "no memory to list keys");
     if (count == 0 && !json)
         diag_say("there is no signing key in '%s' yet", k.dir);
-    code = count < 0 ? command_fail(&err) : print_list(&k, ids, count, json);
+    code = count < 0 ? command_fail_as(&key_list, json, &err)
+                     : print_list(&k, ids, count, json);
     free(ids);
     return code;
 }
@@ -201,8 +212,8 @@ static enum exit_code run_generate(int argc, char **argv)
     if (keys_open(&k, NULL, &err) < 0 ||
         keys_generate(&k, &entropy_system, ids.count ? ids.at[0] : KEYS_DEFAULT_SIGNER,
                       &s, &err) < 0)
-        return command_fail(&err);
-    return print_one(&k, s.id, json);
+        return command_fail_as(&key_generate, json, &err);
+    return print_one(&key_generate, &k, s.id, json);
 }
 
 static const struct command key_generate = {
@@ -228,8 +239,8 @@ static enum exit_code run_info(int argc, char **argv)
     if (!options_parse(&key_info, table, argc, argv, &ids, &code))
         return code;
     if (keys_open(&k, NULL, &err) < 0 || choose(&k, &ids, id, &err) < 0)
-        return command_fail(&err);
-    return print_one(&k, id, json);
+        return command_fail_as(&key_info, json, &err);
+    return print_one(&key_info, &k, id, json);
 }
 
 static const struct command key_info = {
@@ -308,11 +319,11 @@ static enum exit_code run_export(int argc, char **argv)
     if (!options_parse(&key_export, table, argc, argv, &ids, &code))
         return code;
     if (keys_open(&k, NULL, &err) < 0 || choose(&k, &ids, id, &err) < 0)
-        return command_fail(&err);
+        return command_fail_as(&key_export, json, &err);
     snprintf(name, sizeof(name), "%s.%s.b64", id, secret ? "key" : "pub");
     if (path_join(path, out ? out : ".", name, &err) < 0 ||
         export_half(&k, id, secret, path, &err) < 0)
-        return command_fail(&err);
+        return command_fail_as(&key_export, json, &err);
     print_exported(id, path, secret, json);
     return EXIT_GOOD;
 }
@@ -370,6 +381,33 @@ static int id_from_path(const char *path, char out[static KEYS_ID_MAX + 1],
     return 0;
 }
 
+/* Both halves of a key are 32 bytes: what is published must not become a secret. */
+static int refuse_public_name(const char *path, struct err *err)
+{
+    str name = str_from(path);
+
+    if (!str_ends(name, STR(".pub")) && !str_ends(name, STR(".pub.b64")))
+        return 0;
+    return err_set(err, ERR_FORMAT,
+                   "'%s' is a public key; a secret one is needed: the .key.b64 that "
+                   "`assay key export --secret` writes, or a .key",
+                   path);
+}
+
+static int refuse_public_key(const struct keys *k, const char *path,
+                             const uint8_t seed[static SEED_SIZE], struct err *err)
+{
+    char id[KEYS_ID_MAX + 1];
+    struct err unknown;
+
+    if (keys_find_public(k, seed, id, &unknown) < 0)
+        return 0;
+    return err_set(err, ERR_FORMAT,
+                   "'%s' holds the public key of '%s'; a secret one is needed: the "
+                   ".key.b64 that `assay key export --secret` writes, or a .key",
+                   path, id);
+}
+
 static enum exit_code run_import(int argc, char **argv)
 {
     bool json = false;
@@ -389,15 +427,18 @@ static enum exit_code run_import(int argc, char **argv)
     if (!options_parse(&key_import, table, argc, argv, &words, &code))
         return code;
     given = (struct operands){ .at = words.at + 1, .count = words.count - 1 };
-    if (keys_open(&k, NULL, &err) < 0 ||
+    if (refuse_public_name(words.at[0], &err) < 0 || keys_open(&k, NULL, &err) < 0 ||
         (given.count ? choose(&k, &given, id, &err)
                      : id_from_path(words.at[0], id, &err)) < 0)
-        return command_fail(&err);
+        return command_fail_as(&key_import, json, &err);
     r = read_seed(words.at[0], seed, &err);
+    if (r == 0)
+        r = refuse_public_key(&k, words.at[0], seed, &err);
     if (r == 0)
         r = keys_import(&k, id, seed, &err);
     explicit_bzero(seed, sizeof(seed));
-    return r < 0 ? command_fail(&err) : print_one(&k, id, json);
+    return r < 0 ? command_fail_as(&key_import, json, &err)
+                 : print_one(&key_import, &k, id, json);
 }
 
 static const struct command key_import = {
@@ -504,17 +545,19 @@ static enum exit_code run_rotate(int argc, char **argv)
     if (!options_parse(&key_rotate, table, argc, argv, &ids, &code))
         return code;
     if (log && place_find(dir, given, &err) < 0)
-        return command_fail(&err); /* before a key is made for nothing */
+        return command_fail_as(&key_rotate, json,
+                               &err); /* before a key is made for nothing */
     if (keys_open(&k, NULL, &err) < 0 || next_signer(&k, &ids, id, &err) < 0 ||
         keys_generate(&k, &entropy_system, id, &s, &err) < 0 ||
         keys_set_active(&k, id, &err) < 0)
-        return command_fail(&err);
-    if (log && rotate_log(dir, &k, &s, &err) < 0)
-        return command_fail_in(&err,
-                               "the key '%s' was made, but the log is still signed by "
-                               "the one before",
-                               id);
-    return print_one(&k, id, json);
+        return command_fail_as(&key_rotate, json, &err);
+    if (log && rotate_log(dir, &k, &s, &err) < 0) {
+        err_wrap(&err,
+                 "the key '%s' was made, but the log is still signed by the one before",
+                 id);
+        return command_fail_as(&key_rotate, json, &err);
+    }
+    return print_one(&key_rotate, &k, id, json);
 }
 
 static const struct command key_rotate = {
@@ -539,8 +582,8 @@ static enum exit_code run_set_active(int argc, char **argv)
     if (!options_parse(&key_set_active, table, argc, argv, &ids, &code))
         return code;
     if (keys_open(&k, NULL, &err) < 0 || keys_set_active(&k, ids.at[0], &err) < 0)
-        return command_fail(&err);
-    return print_one(&k, ids.at[0], json);
+        return command_fail_as(&key_set_active, json, &err);
+    return print_one(&key_set_active, &k, ids.at[0], json);
 }
 
 static const struct command key_set_active = {

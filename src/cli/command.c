@@ -7,6 +7,7 @@
 
 #include "base/diag.h"
 #include "base/err.h"
+#include "json/jcs.h"
 
 static const char *last_word(const char *name)
 {
@@ -47,10 +48,23 @@ static enum exit_code refuse(const struct command *c, const char *word)
     return EXIT_BAD_INPUT;
 }
 
+/* `help X Y` is `X Y --help`. */
+static enum exit_code help_about(const struct command *c, int argc, char **argv)
+{
+    static char flag[] = "--help";
+
+    for (int i = 1; i + 1 < argc; i++)
+        argv[i] = argv[i + 1];
+    argv[argc - 1] = flag;
+    return command_run(c, argc, argv);
+}
+
 static enum exit_code run_subcommand(const struct command *c, int argc, char **argv)
 {
     if (argc < 2)
         return refuse(c, NULL);
+    if (strcmp(argv[1], "help") == 0 && argc > 2)
+        return help_about(c, argc, argv);
     if (asks_for_help(argv[1])) {
         print_list(c);
         return EXIT_GOOD;
@@ -76,6 +90,19 @@ enum exit_code command_fail(const struct err *err)
 {
     diag_say("%s", err->msg);
     return code_of(err);
+}
+
+enum exit_code command_fail_as(const struct command *c, bool json, const struct err *err)
+{
+    CLEANUP(buf_release) struct buf b = { 0 };
+
+    if (json) {
+        buf_printf(&b, "{\"command\":\"%s\",\"error\":", c->name);
+        jcs_add_string(&b, str_from(err->msg));
+        buf_add(&b, STR(",\"status\":\"error\"}\n"));
+        fwrite(b.p, 1, b.n, stdout);
+    }
+    return command_fail(err);
 }
 
 enum exit_code command_fail_in(const struct err *err, const char *fmt, ...)

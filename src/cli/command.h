@@ -9,6 +9,8 @@
 #ifndef CLI_COMMAND_H
 #define CLI_COMMAND_H
 
+#include <stdbool.h>
+
 #include "base/attr.h"
 
 struct err;
@@ -19,6 +21,7 @@ enum exit_code {
     EXIT_INTEGRITY = 2, /* evidence is damaged, or a check of our own work failed */
     EXIT_BAD_INPUT = 3, /* flags, files, permissions: could not find out */
     EXIT_SIGINT = 130,
+    EXIT_SIGPIPE = 141, /* whoever read the answer left before its end */
 };
 
 /* Either `run` or `subcommands` is set. */
@@ -41,9 +44,14 @@ enum exit_code command_fail(const struct err *err);
 enum exit_code command_fail_in(const struct err *err, const char *fmt, ...)
     PRINTF_LIKE(2, 3);
 
+/* The same for a command that may have been asked for --json: then stdout also gets
+ * {"command":…,"error":…,"status":"error"}, so that a reader always finds JSON there. */
+enum exit_code command_fail_as(const struct command *c, bool json, const struct err *err);
+
 /* One line for each cmd_*.c; main.c lists them in the order of the help. */
 extern const struct command cmd_key;
 extern const struct command cmd_log;
+extern const struct command cmd_mcp_proxy;
 extern const struct command cmd_proof_pack;
 extern const struct command cmd_verify_pack;
 extern const struct command cmd_packs;

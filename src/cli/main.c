@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +12,8 @@
 #include "cli/progress.h"
 
 static const struct command *const commands[] = {
-    &cmd_log, &cmd_key, &cmd_proof_pack, &cmd_verify_pack, &cmd_packs, &cmd_jcs, NULL,
+    &cmd_mcp_proxy,   &cmd_log,   &cmd_key, &cmd_proof_pack,
+    &cmd_verify_pack, &cmd_packs, &cmd_jcs, NULL,
 };
 
 static const struct command assay = {
@@ -44,21 +46,33 @@ static void set_up_signals(void)
     struct sigaction interrupt = { .sa_handler = on_interrupt };
     struct sigaction before;
 
-    signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write error that we report */
+    signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write error */
     if (sigaction(SIGINT, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
         sigaction(SIGINT, &interrupt, NULL);
 }
 
+/* The reader of a pipe has left. Asked of the descriptor, for the errno of a write long
+ * ago is gone. */
+static bool reader_left(void)
+{
+    struct pollfd out = { .fd = STDOUT_FILENO, .events = POLLOUT };
+
+    return poll(&out, 1, 0) == 1 && (out.revents & POLLERR);
+}
+
 /* What the process says to its parent. An answer that could not be written is none,
- * so a good or negative answer turns into bad input; damage found stays damage. */
+ * so a good or negative answer turns into bad input; damage found stays damage. A reader
+ * that left has seen what it wanted: no message, and the code of SIGPIPE. */
 static int decide_exit(enum exit_code answer)
 {
-    bool lost = ferror(stdout) != 0;
+    bool lost = ferror(stdout) != 0, left = reader_left();
 
     errno = 0;
     lost = fclose(stdout) != 0 || lost;
     if (!lost)
         return answer;
+    if (left || errno == EPIPE)
+        return answer == EXIT_INTEGRITY ? EXIT_INTEGRITY : EXIT_SIGPIPE;
     diag_say("cannot write the output: %s", errno ? strerror(errno) : "write error");
     return answer == EXIT_INTEGRITY ? EXIT_INTEGRITY : EXIT_BAD_INPUT;
 }
@@ -70,15 +84,10 @@ static enum exit_code run(int argc, char **argv)
 
     if (argc < 2)
         return command_run(&assay, 2, ask_help);
-    if (strcmp(argv[1], "--version") == 0) {
+    if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0 ||
+        strcmp(argv[1], "version") == 0) {
         printf("assay %s\n", ASSAY_VERSION);
         return EXIT_GOOD;
-    }
-    if (strcmp(argv[1], "help") == 0 && argc > 2) { /* help X is X --help */
-        char flag[] = "--help";
-        char *ask[] = { argv[0], argv[2], flag, NULL };
-
-        return command_run(&assay, 3, ask);
     }
     return command_run(&assay, argc, argv);
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/codec.h"
-#include "base/diag.h"
+#include "base/err.h"
 #include "base/str.h"
 
 struct parser {
@@ -14,12 +14,13 @@ struct parser {
     int argc;
     char **argv;
     int at; /* the argument being read */
+    struct err err;
 };
 
-static bool complain(const struct parser *p, const char *what, const char *about)
+static bool complain(struct parser *p, const char *what, const char *about)
 {
-    diag_say("%s: %s '%s'; try 'assay %s --help'", p->command->name, what, about,
-             p->command->name);
+    err_set(&p->err, ERR_FORMAT, "%s: %s '%s'; try 'assay %s --help'", p->command->name,
+            what, about, p->command->name);
     return false;
 }
 
@@ -55,22 +56,22 @@ static const struct option *find(const struct parser *p, str name)
     return NULL;
 }
 
-static bool take_number(const struct parser *p, const struct option *o, const char *value)
+static bool take_number(struct parser *p, const struct option *o, const char *value)
 {
     uint64_t n;
 
     if (o->number->given)
         return complain(p, "given twice:", o->name);
     if (!u64_parse(&n, str_from(value))) {
-        diag_say("%s: --%s needs a whole number, not '%s'", p->command->name, o->name,
-                 value);
+        err_set(&p->err, ERR_FORMAT, "%s: --%s needs a whole number, not '%s'",
+                p->command->name, o->name, value);
         return false;
     }
     *o->number = (struct option_number){ n, true };
     return true;
 }
 
-static bool take_value(const struct parser *p, const struct option *o, const char *value)
+static bool take_value(struct parser *p, const struct option *o, const char *value)
 {
     if (o->number)
         return take_number(p, o, value);
@@ -109,7 +110,7 @@ static bool take_option(struct parser *p)
     return take_value(p, o, p->argv[++p->at]);
 }
 
-static bool check_count(const struct parser *p, const struct operands *operands)
+static bool check_count(struct parser *p, const struct operands *operands)
 {
     const struct command *c = p->command;
     const char *what = operands->count < operands->min   ? "too few arguments"
@@ -117,8 +118,8 @@ static bool check_count(const struct parser *p, const struct operands *operands)
                                                          : NULL;
 
     if (what)
-        diag_say("%s: %s; usage: assay %s%s%s", c->name, what, c->name,
-                 c->usage[0] ? " " : "", c->usage);
+        err_set(&p->err, ERR_FORMAT, "%s: %s; usage: assay %s%s%s", c->name, what,
+                c->name, c->usage[0] ? " " : "", c->usage);
     return !what;
 }
 
@@ -153,16 +154,32 @@ static bool take_all(struct parser *p, struct operands *operands, bool *helped)
     return check_count(p, operands);
 }
 
+/* Was --json given, be it behind the argument that is wrong? */
+static bool asks_for_json(const struct parser *p, const struct option *json)
+{
+    if (!json || !json->flag)
+        return false;
+    if (*json->flag)
+        return true;
+    for (int i = p->at; i < p->argc && strcmp(p->argv[i], "--") != 0; i++) {
+        if (strcmp(p->argv[i], "--json") == 0)
+            return true;
+    }
+    return false;
+}
+
 bool options_parse(const struct command *c, const struct option *table, int argc,
                    char **argv, struct operands *operands, enum exit_code *code)
 {
-    struct parser p = { c, table, argc, argv, 1 };
+    struct parser p = { c, table, argc, argv, 1, { .code = ERR_NONE } };
     bool helped = false;
 
     if (take_all(&p, operands, &helped))
         return true;
+    *code = EXIT_GOOD;
     if (helped)
         print_help(&p);
-    *code = helped ? EXIT_GOOD : EXIT_BAD_INPUT;
+    else
+        *code = command_fail_as(c, asks_for_json(&p, find(&p, STR("json"))), &p.err);
     return false;
 }

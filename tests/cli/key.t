@@ -98,6 +98,21 @@ for id in ../x .hidden a/b "" "$(printf 'a\nb')" \
     exits 3 "a bad signer id: $(printf %s "$id" | tr -c 'A-Za-z0-9./' _)"
 done
 
+# both halves are 32 bytes: a public one must not become a secret
+cp "$work/out.d/assay-local.pub.b64" "$work/plain.b64"
+for public in "$work/out.d/assay-local.pub.b64" "$keys/assay-local.pub" "$work/plain.b64"; do
+    run key import "$public" public
+    exits 3 "import of a public key: ${public##*/}"
+    says "public key" "is refused as one: ${public##*/}"
+    check "and nothing is made: ${public##*/}" [ ! -e "$keys/public.key" ]
+done
+run key import "$keys/assay-local.pub" public
+says 'key export --secret' "and says what is expected"
+run key info nobody --json
+exits 3 "info of an unknown signer as JSON"
+check "is a JSON error" grep -q '^{"command":"key info","error":".*nobody.*","status":"error"}$' \
+    "$work/out"
+
 run key set-active copy
 exits 0 "set-active"
 check "the marker" [ "$(cat "$keys/.active_signer")" = copy ]
@@ -114,6 +129,9 @@ check "the new signer has a date" sh -c \
     'echo "$1" | grep -qE "^copy-[0-9]{8}T[0-9]{6}Z$"' - "$new"
 check "the old key stays" [ -f "$keys/copy.key" ]
 check "and is another one" sh -c '! cmp -s "$1" "$2"' - "$keys/copy.key" "$keys/$new.key"
+run key list
+check "the list is in columns, whatever the names" [ "$(awk '{ print index($0, $NF) }' \
+    "$work/out" | sort -u | wc -l)" -eq 1 ]
 run key rotate second
 exits 0 "rotate to a given id"
 check "is active" [ "$(cat "$keys/.active_signer")" = second ]

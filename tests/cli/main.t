@@ -17,6 +17,16 @@ run --version
 exits 0 "--version"
 check "it is one line" grep -qx 'assay [0-9]*\.[0-9]*\.[0-9]*' "$work/out"
 
+for word in -V version; do
+    run $word
+    check "$word is the same" grep -qx 'assay [0-9]*\.[0-9]*\.[0-9]*' "$work/out"
+done
+run help key rotate
+exits 0 "help of a subcommand"
+prints "usage: assay key rotate" "help key rotate is key rotate --help"
+run help key nonsense
+exits 3 "help of a subcommand that is none"
+
 run frobnicate
 exits 3 "an unknown command"
 says "'frobnicate'" "is named on one line"
@@ -42,6 +52,12 @@ visit() {
     run "$@" --no-such-flag
     exits 3 "$* --no-such-flag"
     says "--no-such-flag" "$* names the flag"
+    run "$@" --help
+    if grep -q '^  --json ' "$work/out"; then
+        run "$@" --no-such-flag --json
+        check "$* --json: an error is JSON too" \
+            grep -q "^{\"command\":\"$*\",\"error\":.*,\"status\":\"error\"}\$" "$work/out"
+    fi
     for sub in $subs; do
         visit "$@" "$sub"
     done
@@ -68,8 +84,8 @@ exits 3 "stdout closed"
     echo "$code" >"$work/code"
 ) | true
 status=$(cat "$work/code")
-exits 3 "a pipe that nobody reads"
-says "Broken pipe" "is said"
+exits 141 "a pipe that nobody reads"
+check "is no error to speak of" [ ! -s "$work/err" ]
 
 # A shell starts background work with SIGINT ignored: once put back, once left so.
 mkfifo "$work/fifo"
