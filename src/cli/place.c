@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/place.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -8,12 +9,35 @@
 #include "base/err.h"
 #include "evidence/keys.h"
 
-static bool has_log(const char *dir)
+enum found {
+    FOUND_NONE,
+    FOUND_LOG
+};
+
+static bool stands(const char *dir, const char *name, struct err *err)
 {
     char path[FILE_PATH_MAX];
-    struct err ignored;
 
-    return path_join(path, dir, "log/origin", &ignored) == 0 && access(path, F_OK) == 0;
+    errno = 0;
+    return path_join(path, dir, name, err) == 0 && access(path, F_OK) == 0;
+}
+
+/* Whether there is a log; fails when that cannot be found out, and when what is there
+ * was one: a log without `origin` has lost its name, and is not an empty place. */
+static int look(const char *dir, enum found *found, struct err *err)
+{
+    struct err why = { .code = ERR_NONE };
+
+    *found = FOUND_LOG;
+    if (stands(dir, "log/origin", &why))
+        return 0;
+    if (errno == EACCES)
+        return err_errno(err, "cannot read the log in '%s'", dir);
+    if (stands(dir, "log/segments", &why) || stands(dir, "log/checkpoint", &why))
+        return err_set(err, ERR_DAMAGE,
+                       "the log in '%s' is damaged: its file 'origin' is missing", dir);
+    *found = FOUND_NONE;
+    return 0;
 }
 
 static int copy_path(char out[static FILE_PATH_MAX], const char *path, struct err *err)
@@ -26,18 +50,19 @@ static int copy_path(char out[static FILE_PATH_MAX], const char *path, struct er
 int place_find(char out[static FILE_PATH_MAX], const char *given, struct err *err)
 {
     char at_home[FILE_PATH_MAX];
+    enum found found;
     struct keys keys;
 
-    if (given) {
-        if (!has_log(given))
-            return err_set(err, ERR_NOTFOUND, "there is no log in '%s'", given);
-        return copy_path(out, given, err);
-    }
-    if (has_log(PLACE_DEFAULT))
-        return copy_path(out, PLACE_DEFAULT, err);
-    if (keys_open(&keys, NULL, err) < 0 || path_join(at_home, keys.home, "mcp", err) < 0)
+    if (look(given ? given : PLACE_DEFAULT, &found, err) < 0)
         return -1;
-    if (!has_log(at_home))
+    if (found == FOUND_LOG)
+        return copy_path(out, given ? given : PLACE_DEFAULT, err);
+    if (given)
+        return err_set(err, ERR_NOTFOUND, "there is no log in '%s'", given);
+    if (keys_open(&keys, NULL, err) < 0 ||
+        path_join(at_home, keys.home, "mcp", err) < 0 || look(at_home, &found, err) < 0)
+        return -1;
+    if (found == FOUND_NONE)
         return err_set(
             err, ERR_NOTFOUND,
             "there is no log in '%s'; name the audit directory with --audit-dir",

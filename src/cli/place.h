@@ -11,7 +11,8 @@ struct err;
 #define PLACE_DEFAULT "./.assay/mcp"
 
 /* The directory given by --audit-dir; else ./.assay/mcp; else, when there is no log in
- * that, ~/.assay/mcp, which is said on stderr. Fails when none of them has a log. */
+ * that, ~/.assay/mcp, which is said on stderr. Fails when none of them has a log, when
+ * one may not be looked at, and with ERR_DAMAGE when one has lost its `origin`. */
 MUST_CHECK int place_find(char out[static FILE_PATH_MAX], const char *given,
                           struct err *err);
 

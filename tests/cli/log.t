@@ -151,6 +151,31 @@ run log forget --audit-dir "$audit" ../../etc
 exits 3 "no session at all"
 restore
 
+rm "$audit/log/origin"
+for command in verify show "prove 1"; do
+    # shellcheck disable=SC2086
+    run log $command --audit-dir "$audit"
+    exits 2 "log $command: a log without its origin"
+    says "'origin' is missing" "log $command: is not called empty"
+done
+restore
+if [ "$(id -u)" -eq 0 ] && setpriv --reuid=65534 --clear-groups true 2>/dev/null; then
+    chmod 755 "$work" && chmod 700 "$audit"
+    status=0
+    (cd / && setpriv --reuid=65534 --clear-groups "$ASSAY" log verify --audit-dir "$audit") \
+        >"$work/out" 2>"$work/err" || status=$?
+    exits 3 "a log that may not be read"
+    says "Permission denied" "says so"
+elif [ "$(id -u)" -ne 0 ]; then
+    chmod 000 "$audit"
+    run log verify --audit-dir "$audit"
+    exits 3 "a log that may not be read"
+    says "Permission denied" "says so"
+else
+    skip "a log that may not be read" "root may read all, and there is no setpriv"
+fi
+restore
+
 # --- bad input ---
 for command in verify show rebuild "prove 1"; do
     # shellcheck disable=SC2086
