@@ -4,6 +4,7 @@
 
 #include "base/err.h"
 #include "evidence/session_internal.h"
+#include "evidence/terms.h"
 
 /* The metadata whose receipt event is the next of the batch. */
 static struct metadata describe(const struct session *s, const char *receipt_id,
@@ -186,6 +187,21 @@ static int write_end(struct session *s, const struct session_ending *ending,
     return session_settle(s, upto, err);
 }
 
+/* Before anything is written: a session ends once. */
+static int check_ending(const struct session_ending *ending, struct err *err)
+{
+    if (!term_is_reason(ending->reason))
+        return err_set(err, ERR_FORMAT,
+                       "the reason of an end is a word of a-z, 0-9 and _, up to %d bytes",
+                       TERM_MAX);
+    if (ending->clean && !term_is_proper_end(ending->reason))
+        return err_set(err, ERR_FORMAT,
+                       "only client_eof, a signal and server_exit are clean ends, '%s' "
+                       "is not",
+                       ending->reason);
+    return 0;
+}
+
 int session_end(struct session *s, const struct session_ending *ending,
                 struct session_cut *cut, bool *packable, struct err *err)
 {
@@ -194,7 +210,7 @@ int session_end(struct session *s, const struct session_ending *ending,
 
     if (s->history.closed)
         return err_set(err, ERR_REFUSED, "the session has ended");
-    if (session_flush(s, err) < 0)
+    if (check_ending(ending, err) < 0 || session_flush(s, err) < 0)
         return -1;
     if (!s->history.ended && settle_calls(s, ending->open_calls, err) < 0)
         return -1;

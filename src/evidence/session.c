@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/utf8.h"
 #include "evidence/session_internal.h"
+#include "evidence/terms.h"
 
 #define SESSION_HEX 8 /* digits of the session's id in the name of its receipts file */
 
@@ -255,6 +256,21 @@ static int check_texts(const struct session_options *o, struct err *err)
     return 0;
 }
 
+/* What no verifier would accept must not begin. */
+static int check_terms(const struct session_options *o, struct err *err)
+{
+    if (!term_is_transport(o->transport) || !term_is_transport(o->client_transport))
+        return err_set(err, ERR_FORMAT,
+                       "the transport of a session is stdio, sse or streamable-http");
+    if (!term_is_profile(o->profile))
+        return err_set(err, ERR_FORMAT, "the profile of a session is audit or guard");
+    if (o->policy_hash && !term_is_policy_hash(o->policy_hash))
+        return err_set(err, ERR_FORMAT,
+                       "the policy hash of a session is 'sha256:' and 64 lower-case hex "
+                       "digits");
+    return 0;
+}
+
 int session_open(struct session **out, const struct session_options *options,
                  struct err *err)
 {
@@ -267,7 +283,7 @@ int session_open(struct session **out, const struct session_options *options,
     s->pack_empty = options->pack_empty;
     s->lost_before = log_lost_total(options->log);
     s->receipts.fd = -1;
-    if (check_texts(options, err) < 0 ||
+    if (check_texts(options, err) < 0 || check_terms(options, err) < 0 ||
         entropy_id(log_entropy(s->log), id, "mcp_", err) < 0 ||
         name_receipts(s, id, err) < 0 || start(s, id, options, err) < 0) {
         session_free(s);
@@ -536,6 +552,8 @@ int session_deny(struct session *s, struct open_call *call, const struct message
 int session_lose(struct session *s, struct open_call *call, const char *reason,
                  uint64_t *upto, struct err *err)
 {
+    if (!term_is_loss(reason))
+        return err_set(err, ERR_FORMAT, "no call is lost for that reason");
     event_init(&s->event, EVENT_CALL_LOST);
     event_add_cstr(&s->event, "reason", reason);
     return conclude(s, call, &s->event, (str){ NULL, 0 }, upto, err);

@@ -184,8 +184,8 @@ MUST_CHECK int session_part(struct session *s, const char *previous_root,
                             struct session_cut *cut, struct err *err);
 
 struct session_ending {
-    const char *reason;        /* client_eof, signal, server_exit, … */
-    bool clean;                /* client EOF, a signal, or server exit 0 */
+    const char *reason;        /* a proper end of terms.h, or why it is none */
+    bool clean;                /* a proper end, and the exit was 0 */
     const char *open_calls;    /* reason of call_lost for calls still open */
     const char *previous_root; /* as in session_part() */
 };
