@@ -20,8 +20,13 @@
  *
  * Evidence before effect: when assay_call_request() returns 0 the request is in the log
  * and may be sent; when assay_call_response() returns 0 the answer and its receipt are in
- * the log and the answer may be used. When they return -1, nothing was recorded, and the
- * log will say that something is missing.
+ * the log and the answer may be used. When they return -1, neither may be done, and the
+ * code says why:
+ *
+ *     ASSAY_FORMAT, ASSAY_REFUSED   what was passed in is wrong, or the moment is:
+ * nothing was recorded, and nothing is missing any other                     evidence
+ * could not be written: the next event that can be is a `gap` that says so, and the
+ * session is not complete
  *
  * A handle is used by one thread at a time; several sessions of one log may be used by
  * several threads. Text is UTF-8. Pointers that are passed in are borrowed for the call.
@@ -115,12 +120,13 @@ struct assay_session_options {
     const char *server_id;   /* "unknown" */
     const char *transport;   /* "stdio"; or "sse", "streamable-http" */
     const char *profile;     /* "audit"; or "guard" */
-    const char *policy_hash; /* "sha256:<hex>" */
+    const char *policy_hash; /* "sha256:" and 64 lower-case hex digits; or none */
     int store_arguments;     /* keep the arguments of calls in their receipts, readable */
     int store_results;       /* and their results */
     int pack_empty;          /* pack even when there was no call */
 };
 
+/* ASSAY_FORMAT when one of the strings is not as said above. */
 ASSAY_API int assay_session_begin(struct assay_session **out, struct assay_log *log,
                                   const struct assay_session_options *options,
                                   struct assay_error *error);
@@ -144,8 +150,13 @@ struct assay_pack {
 };
 
 /* End the session: calls without an answer are recorded as lost, the session is sealed,
- * its pack built and verified. `clean` says that it ended as it should. Frees the handle
- * and the calls on success; after a failure it may be tried again. */
+ * its pack built and verified. Frees the handle and the calls on success; after a failure
+ * it may be tried again, and nothing else may be recorded once it was sealed.
+ *
+ * `reason` is one of the proper ends, "client_eof" (also for NULL), "signal", "sigint",
+ * "sigterm", "server_exit", or a word of your own for an end that is none: a-z, 0-9 and
+ * _, a letter first, up to 32 bytes. `clean` says that it ended as it should (a server:
+ * with exit code 0); only a proper end can be clean, and only a clean one is complete. */
 ASSAY_API int assay_session_end(struct assay_session *session, const char *reason,
                                 int clean, struct assay_pack *pack,
                                 struct assay_error *error);
@@ -163,11 +174,13 @@ ASSAY_API int assay_call_request(struct assay_call **out, struct assay_session *
                                  const char *message, size_t length,
                                  struct assay_error *error);
 
-/* The request was handed to the server. Optional, as is assay_call_delivered(). */
+/* The request was handed to the server. Optional, as is assay_call_delivered(); either is
+ * said once, and ASSAY_REFUSED when it was said before. */
 ASSAY_API int assay_call_forwarded(struct assay_call *call, struct assay_error *error);
 
-/* Record its answer, a JSON-RPC message with `result` or `error`, and emit the receipt.
- */
+/* Record its answer, a JSON-RPC message with `result` or `error` and the id of the
+ * request, and emit the receipt. After an answer that created a task, the task's result
+ * may follow as a second one, under whatever id it came. */
 ASSAY_API int assay_call_response(struct assay_call *call, const char *message,
                                   size_t length, struct assay_error *error);
 
@@ -175,7 +188,8 @@ ASSAY_API int assay_call_response(struct assay_call *call, const char *message,
 ASSAY_API int assay_call_delivered(struct assay_call *call, struct assay_error *error);
 
 /* There will be no answer: "call_timeout", "cancelled", "server_exit", "client_gone",
- * "shutdown". Emits the receipt. */
+ * "shutdown" (also for NULL), "no_id" (the request had none), "task_unobserved" (nobody
+ * saw the task end), "recorder_lost". Emits the receipt. */
 ASSAY_API int assay_call_lost(struct assay_call *call, const char *reason,
                               struct assay_error *error);
 

@@ -14,6 +14,7 @@
 #include "evidence/dead.h"
 #include "evidence/pack.h"
 #include "evidence/verify.h"
+#include "mcp/rpc.h"
 
 #define API_MESSAGE_MAX ((size_t)1 << 30) /* bytes of one message */
 
@@ -154,6 +155,7 @@ static void free_call(struct assay_call *call)
 {
     buf_release(&call->request.id);
     buf_release(&call->response.id);
+    buf_release(&call->id_key);
     free(call);
 }
 
@@ -274,6 +276,7 @@ static int remember(struct passed_message *out, const struct message *m,
     buf_reset(&out->id);
     buf_add(&out->id, m->id);
     out->known = true;
+    out->passed = false;
     return buf_check(&out->id, "the id of a message", err);
 }
 
@@ -290,6 +293,33 @@ static str store(struct assay_session *s, bool wanted, uint32_t node)
 static str reason_of(const struct content_hash *h)
 {
     return h->reason[0] ? str_from(h->reason) : (str){ NULL, 0 };
+}
+
+/* By which the answer knows its request; nothing without an id. */
+static int key_of(struct buf *out, const struct json *json, struct err *err)
+{
+    uint32_t id = json_member(json, JSON_ROOT, STR("id"));
+
+    out->max = API_MESSAGE_MAX;
+    if (id != JSON_NONE)
+        rpc_add_id_key(out, json, id);
+    return buf_check(out, "the id of a message", err);
+}
+
+/* The result of a task comes as the answer to another request, under that one's id. */
+static int check_id(const struct assay_call *call, struct err *err)
+{
+    CLEANUP(buf_release) struct buf key = { 0 };
+
+    if (!call_is_open(&call->open->call))
+        return 0;
+    if (key_of(&key, &call->session->json, err) < 0)
+        return -1;
+    if (!call->id_key.n)
+        return err_set(err, ERR_FORMAT, "a request without an id has no answer");
+    if (!str_equal(buf_str(&key), buf_str(&call->id_key)))
+        return err_set(err, ERR_FORMAT, "the answer has another id than the request");
+    return 0;
 }
 
 static int record_request(struct assay_call *call, str text, struct err *err)
@@ -320,6 +350,7 @@ static int record_request(struct assay_call *call, str text, struct err *err)
     request.raw_reason = reason_of(&arguments);
     request.content = store(s, s->store_arguments, node);
     if (remember(&call->request, &m, &digest, err) < 0 ||
+        key_of(&call->id_key, &s->json, err) < 0 ||
         session_request(s->session, &m, &request, &call->open, &upto, err) < 0)
         return -1;
     return session_settle(s->session, upto, err);
@@ -336,7 +367,9 @@ int assay_call_request(struct assay_call **out, struct assay_session *session,
         return api_fail(error, &err);
     }
     call->session = session;
-    if (record_request(call, str_of(message, length), &err) < 0) {
+    if (session->sealed)
+        err_set(&err, ERR_REFUSED, "the session has ended");
+    if (session->sealed || record_request(call, str_of(message, length), &err) < 0) {
         if (call->open)
             session_release(session->session, call->open);
         free_call(call);
@@ -364,6 +397,8 @@ static int record_response(struct assay_call *call, str text, struct err *err)
                                    : json_member(&s->json, JSON_ROOT, STR("result"));
     if (node == JSON_NONE)
         return err_set(err, ERR_FORMAT, "the answer has neither 'result' nor 'error'");
+    if (check_id(call, err) < 0)
+        return -1;
     content_digest(&digest, text, (str){ NULL, 0 });
     if (content_hash(&result, &s->json, node, (str){ NULL, 0 }, err) < 0)
         return -1;
@@ -399,7 +434,7 @@ static int record_passage(struct assay_call *call, enum event_type type, struct 
 {
     CLEANUP(event_release) struct event e = { 0 };
     bool request = type == EVENT_REQUEST_FORWARDED;
-    const struct passed_message *passed = request ? &call->request : &call->response;
+    struct passed_message *passed = request ? &call->request : &call->response;
     const struct message m = { .dir = request ? "c2s" : "s2c",
                                .kind = request ? "request" : "response",
                                .id =
@@ -409,8 +444,15 @@ static int record_passage(struct assay_call *call, enum event_type type, struct 
 
     if (!passed->known)
         return err_set(err, ERR_REFUSED, "the call has no answer yet");
+    if (passed->passed)
+        return err_set(err, ERR_REFUSED, "that was recorded before");
+    if (call->session->sealed)
+        return err_set(err, ERR_REFUSED, "the session has ended");
     message_event(&e, type, &m);
-    return session_note(call->session->session, call->open, &e, NULL, err);
+    if (session_note(call->session->session, call->open, &e, NULL, err) < 0)
+        return -1;
+    passed->passed = true;
+    return 0;
 }
 
 int assay_call_forwarded(struct assay_call *call, struct assay_error *error)

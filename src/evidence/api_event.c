@@ -126,6 +126,8 @@ static int record_event(struct assay_session *s, const char *name, str members,
     uint64_t upto;
 
     arena_init(&arena, 16 * EVENT_LINE_MAX);
+    if (s->sealed)
+        return err_set(err, ERR_REFUSED, "the session has ended");
     if (!name || !find_type(&type, name))
         return err_set(err, ERR_FORMAT, "'%s' is no type of event to append",
                        name ? name : "");

@@ -36,6 +36,7 @@ struct assay_session {
 /* What a message was, for the event that says where it went. */
 struct passed_message {
     bool known;
+    bool passed; /* the event is written */
     uint64_t bytes;
     struct content_hash digest;
     struct buf id; /* its JSON text; empty for none */
@@ -44,6 +45,7 @@ struct passed_message {
 struct assay_call {
     struct assay_session *session;
     struct passed_message request, response;
+    struct buf id_key; /* by which its answer is known; empty without an id */
     struct open_call *open;
     struct assay_call *next; /* in session->calls */
 };

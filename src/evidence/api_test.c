@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/file.h"
 #include "tests/tap.h"
@@ -70,6 +71,159 @@ static void test_record_pack_verify(void)
        "the pack is sound: %s", v.message);
     ok(!v.session_complete, "not complete: a call had no answer");
     ok(v.receipts == 3 && strlen(v.signer) == 64, "what it says about itself");
+}
+
+/* Read the session's end from the log: how many answers count as undelivered. */
+static bool log_says(const char *text)
+{
+    CLEANUP(buf_release) struct buf segment = { .max = (size_t)1 << 20 };
+    char path[160];
+    struct err err = { 0 };
+
+    snprintf(path, sizeof(path), "%s/log/segments/00000000000000000000.jsonl", audit);
+    return file_read(path, &segment, &err) == 0 && segment.n &&
+           memmem(segment.p, segment.n, text, strlen(text)) != NULL;
+}
+
+static void test_what_is_said_twice_counts_once(void)
+{
+    struct assay_error e = { 0 };
+    struct assay_log *log = open_log(&e);
+    struct assay_session_options options = { 0 };
+    struct assay_session *session;
+    struct assay_call *first, *second;
+    struct assay_verification v;
+    struct assay_pack pack;
+
+    ok(assay_session_begin(&session, log, &options, &e) == 0, "a session begins");
+    ok(assay_call_request(&first, session, TEXT(request), &e) == 0 &&
+           assay_call_request(&second, session, TEXT(request), &e) == 0,
+       "two calls");
+    ok(assay_call_forwarded(first, &e) == 0, "one is forwarded");
+    ok(assay_call_forwarded(first, &e) < 0 && e.code == ASSAY_REFUSED, "once: %s",
+       e.message);
+    ok(assay_call_response(first, TEXT(answer), &e) == 0 &&
+           assay_call_response(second, TEXT(answer), &e) == 0,
+       "both are answered");
+    ok(assay_call_delivered(first, &e) == 0, "one answer is delivered");
+    ok(assay_call_delivered(first, &e) < 0 && e.code == ASSAY_REFUSED, "once: %s",
+       e.message);
+    ok(assay_call_lost(first, "cancelled", &e) < 0 && e.code == ASSAY_REFUSED,
+       "what was answered is not lost: %s", e.message);
+    ok(assay_session_end(session, "signal", 1, &pack, &e) == 0, "the end");
+    ok(assay_log_close(log, &e) == 0, "the log closes");
+    ok(assay_verify_pack(pack.path, &v, &e) == 0 && v.verdict == ASSAY_SOUND &&
+           v.session_complete,
+       "the pack is sound and complete: %s", v.message);
+    ok(log_says("\"undelivered\":1"), "the other answer is undelivered");
+}
+
+static void test_a_session_that_no_verifier_would_accept(void)
+{
+    static const struct {
+        const char *what;
+        struct assay_session_options options;
+    } cases[] = {
+        { "policy hash", { .policy_hash = "xx" } },
+        { "policy hash", { .policy_hash = "sha256:00" } },
+        { "transport", { .transport = "pigeon" } },
+        { "profile", { .profile = "escrow" } },
+    };
+    struct assay_error e = { 0 };
+    struct assay_log *log = open_log(&e);
+    struct assay_session *session;
+
+    for (size_t i = 0; i < COUNT(cases); i++)
+        ok(assay_session_begin(&session, log, &cases[i].options, &e) < 0 &&
+               e.code == ASSAY_FORMAT && strstr(e.message, cases[i].what),
+           "refused at its beginning: %s", e.message);
+    assay_log_close(log, &e);
+}
+
+#define ANSWER(id) "{\"id\":" id ",\"result\":{}}"
+#define CALL(id)   "{\"id\":" id ",\"method\":\"tools/call\",\"params\":{\"name\":\"t\"}}"
+
+static void test_an_answer_has_the_id_of_its_request(void)
+{
+    static const struct {
+        const char *request, *answer;
+        bool good;
+    } cases[] = {
+        { CALL("1"), ANSWER("2"), false },
+        { CALL("1"), ANSWER("\"1\""), false },
+        { CALL("1"), ANSWER("null"), false },
+        { CALL("1"), "{\"result\":{}}", false },
+        { CALL("1"), ANSWER("1.0"), true },
+        { CALL("\"a\""), ANSWER("\"\\u0061\""), true },
+        { "{\"method\":\"tools/call\"}", "{\"result\":{}}", false },
+    };
+    struct assay_error e = { 0 };
+    struct assay_log *log = open_log(&e);
+    struct assay_session_options options = { 0 };
+    struct assay_session *session;
+    struct assay_call *call;
+
+    ok(assay_session_begin(&session, log, &options, &e) == 0, "a session begins");
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        e = (struct assay_error){ 0 };
+        ok(assay_call_request(&call, session, TEXT(cases[i].request), &e) == 0, "%s: %s",
+           cases[i].request, e.message);
+        ok((assay_call_response(call, TEXT(cases[i].answer), &e) == 0) == cases[i].good &&
+               e.code == (cases[i].good ? ASSAY_OK : ASSAY_FORMAT),
+           "%s: %s", cases[i].answer, e.message);
+        ok((assay_call_receipt(call)[0] != '\0') == cases[i].good,
+           "a receipt only for its own answer");
+    }
+    ok(assay_session_end(session, "client_eof", 1, NULL, &e) == 0, "the session ends");
+    assay_log_close(log, &e);
+}
+
+static void test_the_result_of_a_task_has_an_id_of_its_own(void)
+{
+    struct assay_error e = { 0 };
+    struct assay_log *log = open_log(&e);
+    struct assay_session_options options = { 0 };
+    struct assay_session *session;
+    struct assay_call *call;
+    struct assay_pack pack;
+
+    ok(assay_session_begin(&session, log, &options, &e) == 0, "a session begins");
+    ok(assay_call_request(&call, session, TEXT(CALL("1")), &e) == 0, "a call");
+    ok(assay_call_response(call, TEXT("{\"id\":1,\"result\":{\"resultType\":\"task\"}}"),
+                           &e) == 0 &&
+           assay_call_delivered(call, &e) == 0,
+       "whose answer is a task: %s", e.message);
+    ok(assay_call_response(call, TEXT(ANSWER("2")), &e) == 0, "its result: %s",
+       e.message);
+    ok(assay_call_delivered(call, &e) == 0, "is delivered as well");
+    ok(assay_call_delivered(call, &e) < 0, "once");
+    ok(assay_session_end(session, "client_eof", 1, &pack, &e) == 0 && pack.receipts == 3,
+       "two receipts and the metadata: %s", e.message);
+    assay_log_close(log, &e);
+}
+
+static void test_reasons_are_those_of_the_format(void)
+{
+    struct assay_error e = { 0 };
+    struct assay_log *log = open_log(&e);
+    struct assay_session_options options = { 0 };
+    struct assay_session *session;
+    struct assay_call *call;
+
+    ok(assay_session_begin(&session, log, &options, &e) == 0, "a session begins");
+    ok(assay_call_request(&call, session, TEXT(request), &e) == 0, "a call");
+    ok(assay_call_lost(call, "bored", &e) < 0 && e.code == ASSAY_FORMAT, "bored: %s",
+       e.message);
+    ok(assay_call_receipt(call)[0] == '\0', "leaves the call open");
+    ok(assay_call_lost(call, "client_gone", &e) == 0, "client_gone: %s", e.message);
+    ok(assay_session_end(session, "server_crash", 1, NULL, &e) < 0 &&
+           e.code == ASSAY_FORMAT,
+       "a crash is no clean end: %s", e.message);
+    ok(assay_session_end(session, "No!", 0, NULL, &e) < 0 && e.code == ASSAY_FORMAT,
+       "no word: %s", e.message);
+    ok(assay_session_end(session, "server_crash", 0, NULL, &e) == 0, "an honest end");
+    ok(log_says("\"reason\":\"server_crash\""), "is in the log");
+    assay_log_close(log, &e);
 }
 
 static void test_a_session_without_calls_has_no_pack(void)
@@ -178,6 +332,11 @@ int main(void)
 
     make_place();
     test_record_pack_verify();
+    test_what_is_said_twice_counts_once();
+    test_a_session_that_no_verifier_would_accept();
+    test_an_answer_has_the_id_of_its_request();
+    test_the_result_of_a_task_has_an_id_of_its_own();
+    test_reasons_are_those_of_the_format();
     test_a_session_without_calls_has_no_pack();
     test_messages_that_are_refused();
     test_events_are_checked_as_a_reader_would();
