@@ -51,6 +51,7 @@ enum exit_code command_fail_as(const struct command *c, bool json, const struct 
 /* One line for each cmd_*.c; main.c lists them in the order of the help. */
 extern const struct command cmd_key;
 extern const struct command cmd_log;
+extern const struct command cmd_mcp_proxy;
 extern const struct command cmd_proof_pack;
 extern const struct command cmd_verify_pack;
 extern const struct command cmd_packs;

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* answer - what we say ourselves: JSON-RPC errors, one a line. */
+#ifndef PIPELINE_ANSWER_H
+#define PIPELINE_ANSWER_H
+
+#include "base/buf.h"
+#include "base/str.h"
+#include "pipeline/tap.h"
+
+/* An error for the request with this id (JSON text), outside the codes of MCP. */
+void answer_error(struct buf *out, str id, int code, const char *message,
+                  const char *reason_code);
+
+/* Evidence of the tap's last message could not be written: an error -31005 for each of
+ * its requests; for each of its answers to requests of the client one that says so. */
+void answer_refusals(struct buf *out, const struct tap *t, enum direction d);
+
+#endif

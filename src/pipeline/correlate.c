@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pipeline/correlate.h"
+
+#include <stdlib.h>
+
+#include "base/err.h"
+
+/* FNV-1a from a secret start. */
+static uint32_t hash_of(const struct correlate *c, str key)
+{
+    uint32_t h = 2166136261u ^ c->seed;
+
+    for (size_t i = 0; i < key.n; i++)
+        h = (h ^ (unsigned char)key.p[i]) * 16777619u;
+    return h ^ h >> 15;
+}
+
+static str raw_of(const struct pending *p)
+{
+    return str_of(p->bytes, p->raw_n);
+}
+
+static str key_of(const struct pending *p)
+{
+    return str_of(p->bytes + p->raw_n, p->key_n);
+}
+
+void correlate_release(struct correlate *c)
+{
+    while (c->oldest)
+        correlate_remove(c, c->oldest);
+}
+
+static struct pending *oldest_cancelled(const struct correlate *c)
+{
+    struct pending *p = c->oldest;
+
+    while (p && !p->cancelled)
+        p = p->newer;
+    return p;
+}
+
+static void link_in(struct correlate *c, struct pending *p)
+{
+    struct pending **end = &c->bucket[p->hash % CORRELATE_BUCKETS];
+
+    while (*end)
+        end = &(*end)->next;
+    *end = p;
+    p->older = c->newest;
+    if (c->newest)
+        c->newest->newer = p;
+    else
+        c->oldest = p;
+    c->newest = p;
+    c->count++;
+}
+
+int correlate_add(struct correlate *c, str raw, str key, struct pending **out,
+                  struct err *err)
+{
+    struct pending *room = c->count >= CORRELATE_MAX ? oldest_cancelled(c) : NULL;
+    struct pending *p;
+
+    if (c->count >= CORRELATE_MAX && !room)
+        return err_set(err, ERR_LIMIT, "more than %d requests wait for their answers",
+                       CORRELATE_MAX);
+    if (raw.n + key.n > UINT32_MAX / 2)
+        return err_set(err, ERR_LIMIT, "the id of a request is too long");
+    p = calloc(1, sizeof(*p) + raw.n + key.n);
+    if (!p)
+        return err_set(err, ERR_NOMEM, "no memory for a request");
+    if (room)
+        correlate_remove(c, room);
+    p->hash = hash_of(c, key);
+    p->raw_n = (uint32_t)raw.n;
+    p->key_n = (uint32_t)key.n;
+    memcpy(p->bytes, raw.p, raw.n);
+    memcpy(p->bytes + raw.n, key.p, key.n);
+    link_in(c, p);
+    *out = p;
+    return 0;
+}
+
+struct pending *correlate_find(const struct correlate *c, str raw, str key)
+{
+    uint32_t hash = hash_of(c, key);
+    struct pending *alike = NULL;
+
+    for (struct pending *p = c->bucket[hash % CORRELATE_BUCKETS]; p; p = p->next) {
+        if (p->hash != hash || !str_equal(key_of(p), key))
+            continue;
+        if (str_equal(raw_of(p), raw))
+            return p;
+        alike = alike ? alike : p;
+    }
+    return alike;
+}
+
+void correlate_remove(struct correlate *c, struct pending *p)
+{
+    struct pending **at = &c->bucket[p->hash % CORRELATE_BUCKETS];
+
+    while (*at != p)
+        at = &(*at)->next;
+    *at = p->next;
+    if (p->older)
+        p->older->newer = p->newer;
+    else
+        c->oldest = p->newer;
+    if (p->newer)
+        p->newer->older = p->older;
+    else
+        c->newest = p->older;
+    c->count--;
+    free(p);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * correlate - which answer belongs to which request, for one direction of requests.
+ *
+ * Requests are known by their id: by its very text first, else by its canonical form, so
+ * that an id that comes back spelled otherwise is found, and two that only look alike are
+ * kept apart as long as they come back as they went. Among equal ids the oldest is first.
+ */
+#ifndef PIPELINE_CORRELATE_H
+#define PIPELINE_CORRELATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/attr.h"
+#include "base/str.h"
+#include "mcp/rpc.h"
+
+struct err;
+struct exchange;
+struct open_call;
+
+#define CORRELATE_MAX     65536 /* requests in flight */
+#define CORRELATE_BUCKETS 1024
+
+/* A request that waits for its answer. */
+struct pending {
+    struct pending *next;          /* of its bucket, oldest first */
+    struct pending *older, *newer; /* of all */
+    uint32_t hash;
+    uint32_t raw_n, key_n; /* of the bytes behind this struct */
+    enum rpc_method method;
+    struct open_call *call; /* of a tools/call; else NULL */
+    struct exchange *exchange;
+    uint64_t at;    /* loop time, ms */
+    bool cancelled; /* an answer may still come */
+    bool answered;  /* by us: a late one is dropped */
+    char bytes[];
+};
+
+/* All zero but `seed` is empty. */
+struct correlate {
+    struct pending *bucket[CORRELATE_BUCKETS];
+    struct pending *oldest, *newest;
+    uint32_t count;
+    uint32_t seed; /* unpredictable: ids come from strangers */
+};
+
+void correlate_release(struct correlate *c);
+
+/* ERR_LIMIT at CORRELATE_MAX: the oldest cancelled one makes room first. */
+MUST_CHECK int correlate_add(struct correlate *c, str raw, str key, struct pending **out,
+                             struct err *err);
+struct pending *correlate_find(const struct correlate *c, str raw, str key);
+void correlate_remove(struct correlate *c, struct pending *p); /* frees it */
+
+#endif

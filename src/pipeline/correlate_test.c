@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pipeline/correlate.h"
+
+#include <stdio.h>
+
+#include "base/err.h"
+#include "tests/tap.h"
+
+static struct pending *add(struct correlate *c, const char *raw, const char *key)
+{
+    struct err err = { 0 };
+    struct pending *p = NULL;
+
+    return correlate_add(c, str_from(raw), str_from(key), &p, &err) < 0 ? NULL : p;
+}
+
+static void test_equal_ids_come_back_in_order(void)
+{
+    struct correlate c = { .seed = 7 };
+    struct pending *first = add(&c, "1", "1"), *second = add(&c, "1", "1");
+    struct pending *text = add(&c, "\"1\"", "\"1\"");
+
+    ok(correlate_find(&c, STR("\"1\""), STR("\"1\"")) == text, "1 and \"1\" are two ids");
+    ok(correlate_find(&c, STR("1"), STR("1")) == first, "the oldest first");
+    correlate_remove(&c, first);
+    ok(correlate_find(&c, STR("1"), STR("1")) == second, "then the next");
+    correlate_remove(&c, second);
+    ok(!correlate_find(&c, STR("1"), STR("1")) && c.count == 1, "then none");
+    correlate_release(&c);
+    ok(c.count == 0 && !c.oldest && !c.newest, "released");
+}
+
+static void test_spellings(void)
+{
+    struct correlate c = { .seed = 7 };
+    struct pending *a = add(&c, "9007199254740992", "9007199254740992");
+    struct pending *b = add(&c, "9007199254740993", "9007199254740992");
+
+    ok(correlate_find(&c, STR("9007199254740993"), STR("9007199254740992")) == b,
+       "the very text wins");
+    ok(correlate_find(&c, STR("9007199254740992.0"), STR("9007199254740992")) == a,
+       "another spelling finds the oldest that is alike");
+    correlate_release(&c);
+}
+
+static void test_the_limit(void)
+{
+    struct correlate c = { .seed = 7 };
+    struct pending *second = NULL;
+    char id[16];
+
+    for (int i = 0; i < CORRELATE_MAX; i++) {
+        struct pending *p;
+
+        snprintf(id, sizeof(id), "%d", i);
+        p = add(&c, id, id);
+        if (i == 1)
+            second = p;
+    }
+    ok(c.count == CORRELATE_MAX && !add(&c, "x", "x"), "full is full");
+    second->cancelled = true;
+    ok(add(&c, "x", "x") && c.count == CORRELATE_MAX, "a cancelled one makes room");
+    ok(!correlate_find(&c, STR("1"), STR("1")), "and is gone");
+    correlate_release(&c);
+}
+
+int main(void)
+{
+    test_equal_ids_come_back_in_order();
+    test_spellings();
+    test_the_limit();
+    return tap_done();
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * relay - one session between a client and a server that we start: what each says goes to
+ * the other as it came, after its evidence is written.
+ *
+ * relay_run() returns when the session is over and its evidence is complete or as
+ * complete as it can be. The order of ending is that of docs/proxy.md; nothing here
+ * prints.
+ */
+#ifndef PIPELINE_RELAY_H
+#define PIPELINE_RELAY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/attr.h"
+#include "base/str.h"
+#include "evidence/log.h"
+#include "evidence/pack.h"
+
+struct err;
+
+#define RELAY_QUEUE_STOP ((size_t)256 << 10) /* bytes owed to one side: stop the other   \
+                                              */
+#define RELAY_EXIT_GRACE 500                 /* ms from our EOF to SIGTERM */
+#define RELAY_TERM_GRACE 1000                /* ms from SIGTERM to SIGKILL */
+#define RELAY_LAST_WORDS 500                 /* ms for output after the server's exit */
+
+struct relay_options {
+    char *const *argv; /* the server */
+    struct log *log;
+    const char *server_id;
+    bool store_arguments, store_results;
+    str pepper;
+    uint64_t shutdown_timeout; /* ms */
+    uint64_t call_timeout;     /* ms; 0: none */
+    uint64_t max_message;
+    bool block; /* on evidence failure: refuse instead of passing on */
+    bool pack, pack_empty;
+    uint64_t pack_ms, pack_receipts; /* rolling; 0: only at the end */
+    void (*say)(void *ctx, const char *sentence);
+    void *say_ctx;
+};
+
+/* How it went. */
+struct relay_outcome {
+    bool complete;      /* session_complete */
+    bool evidence_lost; /* a gap */
+    bool interrupted;   /* SIGINT */
+    bool packed;
+    struct pack_result pack; /* the last one */
+    uint64_t calls;
+};
+
+/* Fails when the server cannot be started, or evidence cannot be begun: nothing has
+ * happened then. */
+MUST_CHECK int relay_run(const struct relay_options *options,
+                         struct relay_outcome *outcome, struct err *err);
+
+#endif

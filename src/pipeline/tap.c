@@ -1,0 +1,528 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pipeline/tap.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/err.h"
+
+static const char *const direction_names[] = { "c2s", "s2c" };
+
+void tap_init(struct tap *t, const struct tap_options *options)
+{
+    *t = (struct tap){ .options = *options };
+    t->asked[TO_SERVER].seed = options->seed;
+    t->asked[TO_CLIENT].seed = ~options->seed;
+    t->key.max = JSON_MAX_BYTES;
+    t->content.max = RECEIPT_MAX;
+}
+
+void tap_release(struct tap *t)
+{
+    correlate_release(&t->asked[0]);
+    correlate_release(&t->asked[1]);
+    while (t->tasks) {
+        struct tap_task *next = t->tasks->next;
+
+        free(t->tasks);
+        t->tasks = next;
+    }
+    json_release(&t->json);
+    buf_release(&t->key);
+    buf_release(&t->content);
+    free(t->passages);
+}
+
+uint64_t tap_open_calls(const struct tap *t)
+{
+    return t->calls_open;
+}
+
+/* --- what an event says of a message --- */
+
+static struct message describe(const struct tap *t, const struct rpc *m, uint64_t index)
+{
+    struct message out = { .dir = direction_names[t->direction],
+                           .kind = rpc_kind_name(m->kind),
+                           .bytes = t->frame.n,
+                           .digest = str_from(t->digest.text),
+                           .in_batch = t->is_batch,
+                           .batch = index };
+
+    if (m->kind == RPC_INVALID)
+        return out;
+    out.method = rpc_source(m, m->method_node);
+    if (m->id != JSON_NONE)
+        out.id = json_raw(m->json, m->id);
+    if (m->method == RPC_TOOLS_CALL)
+        out.tool = rpc_source(m, rpc_tool(m));
+    return out;
+}
+
+static int remember_passage(struct tap *t, enum event_type type, uint32_t node,
+                            struct open_call *call, bool release, struct err *err)
+{
+    if (t->passage_count == t->passage_cap) {
+        size_t cap = t->passage_cap ? t->passage_cap * 2 : 8;
+        void *more = realloc(t->passages, cap * sizeof(*t->passages));
+
+        if (!more)
+            return err_set(err, ERR_NOMEM, "no memory for a batch");
+        t->passages = more;
+        t->passage_cap = cap;
+    }
+    t->passages[t->passage_count++] = (struct passage){ type, node, call, release };
+    return 0;
+}
+
+/* Record an event that is of no call. */
+static int put(struct tap *t, const struct rpc *m, uint64_t index,
+               enum event_type received, enum event_type forwarded, struct err *err)
+{
+    CLEANUP(event_release) struct event e = { 0 };
+    struct message message = describe(t, m, index);
+
+    if (remember_passage(t, forwarded, m->node, NULL, false, err) < 0)
+        return -1;
+    message_event(&e, received, &message);
+    return session_put(t->options.session, &e, NULL, err);
+}
+
+/* --- ids --- */
+
+static struct pending *find_pending(struct tap *t, enum direction asked, uint32_t id)
+{
+    buf_reset(&t->key);
+    rpc_add_id_key(&t->key, &t->json, id);
+    return correlate_find(&t->asked[asked], json_raw(&t->json, id), buf_str(&t->key));
+}
+
+static int add_pending(struct tap *t, const struct rpc *m, struct exchange *x,
+                       uint64_t now, struct pending **out, struct err *err)
+{
+    buf_reset(&t->key);
+    rpc_add_id_key(&t->key, &t->json, m->id);
+    if (correlate_add(&t->asked[t->direction], json_raw(&t->json, m->id),
+                      buf_str(&t->key), out, err) < 0)
+        return -1;
+    (*out)->method = m->method;
+    (*out)->exchange = x;
+    (*out)->at = now;
+    return 0;
+}
+
+static void forget_pending(struct tap *t, enum direction asked, struct pending *p)
+{
+    if (p->call && p->method == RPC_TOOLS_CALL && !p->answered)
+        t->calls_open--;
+    correlate_remove(&t->asked[asked], p);
+}
+
+/* --- calls --- */
+
+static str content_of(struct tap *t, uint32_t node, bool wanted)
+{
+    buf_reset(&t->content);
+    if (!wanted || node == JSON_NONE || !content_add(&t->content, &t->json, node))
+        return (str){ NULL, 0 };
+    return buf_str(&t->content);
+}
+
+static int hash_of(struct tap *t, uint32_t node, struct content_hash *out,
+                   struct err *err)
+{
+    if (node != JSON_NONE)
+        return content_hash(out, &t->json, node, t->options.pepper, err);
+    content_digest(out, STR("{}"), t->options.pepper); /* missing arguments */
+    return 0;
+}
+
+/* The receipt of the leg that gave out this requestState; NULL when it is not known. */
+static const char *leg_before(const struct tap *t, const struct rpc *m)
+{
+    uint32_t node = rpc_request_state(m);
+    struct digest d;
+
+    if (node == JSON_NONE)
+        return NULL;
+    d = digest_of(rpc_source(m, node));
+    for (size_t i = 0; i < TAP_STATES; i++) {
+        if (t->states[i].receipt[0] && digest_equal(&t->states[i].state, &d))
+            return t->states[i].receipt;
+    }
+    return NULL;
+}
+
+static void remember_leg(struct tap *t, const struct rpc *m, const struct open_call *call)
+{
+    uint32_t node = rpc_request_state(m);
+    size_t at = t->state_next % TAP_STATES;
+
+    if (node == JSON_NONE)
+        return;
+    t->states[at].state = digest_of(rpc_source(m, node));
+    snprintf(t->states[at].receipt, ID_MAX, "%s", call->call.receipt_id);
+    t->state_next++;
+}
+
+static int record_request(struct tap *t, const struct rpc *m, uint64_t index,
+                          struct open_call **call, struct err *err)
+{
+    struct message message = describe(t, m, index);
+    uint32_t arguments = rpc_arguments(m);
+    struct content_hash hash;
+    struct call_request request;
+
+    if (hash_of(t, arguments, &hash, err) < 0)
+        return -1;
+    request = (struct call_request){
+        .arguments_hash = str_from(hash.text),
+        .raw_reason = hash.reason[0] ? str_from(hash.reason) : (str){ NULL, 0 },
+        .trace = rpc_trace(m),
+        .content = content_of(t, arguments, t->options.store_arguments),
+        .parent = leg_before(t, m),
+    };
+    return session_request(t->options.session, &message, &request, call, NULL, err);
+}
+
+/* A call without an id gets no answer: its receipt is due at once. */
+static int take_call(struct tap *t, const struct rpc *m, uint64_t index,
+                     struct exchange *x, uint64_t now, struct err *err)
+{
+    struct open_call *call = NULL;
+    struct pending *p = NULL;
+
+    if (m->kind == RPC_REQUEST && add_pending(t, m, x, now, &p, err) < 0)
+        return -1;
+    if (record_request(t, m, index, &call, err) < 0) {
+        if (p)
+            correlate_remove(&t->asked[t->direction], p);
+        return -1;
+    }
+    if (p) {
+        p->call = call;
+        t->calls_open++;
+        return remember_passage(t, EVENT_REQUEST_FORWARDED, m->node, call, false, err);
+    }
+    if (session_lose(t->options.session, call, "no_id", NULL, err) < 0)
+        return -1;
+    return remember_passage(t, EVENT_REQUEST_FORWARDED, m->node, call, true, err);
+}
+
+/* --- tasks --- */
+
+static struct tap_task *find_task(const struct tap *t, const struct rpc *m)
+{
+    str id = rpc_source(m, rpc_task(m));
+    struct tap_task *task = id.p ? t->tasks : NULL;
+
+    while (task && !str_equal(str_of(task->id, task->n), id))
+        task = task->next;
+    return task;
+}
+
+static void forget_task(struct tap *t, struct tap_task *task)
+{
+    struct tap_task **at = &t->tasks;
+
+    while (*at != task)
+        at = &(*at)->next;
+    *at = task->next;
+    free(task);
+}
+
+static void remember_task(struct tap *t, const struct rpc *m, struct open_call *call)
+{
+    str id = rpc_source(m, rpc_task(m));
+    struct tap_task *task = id.p ? calloc(1, sizeof(*task) + id.n) : NULL;
+
+    if (!task)
+        return; /* its end is then told as task_unobserved */
+    task->call = call;
+    task->n = id.n;
+    memcpy(task->id, id.p, id.n);
+    task->next = t->tasks;
+    t->tasks = task;
+}
+
+/* The first sight of a task's end: one more receipt of its call. */
+static int end_task(struct tap *t, const struct rpc *m, uint64_t index,
+                    struct tap_task *task, uint32_t inner, bool is_error, struct err *err)
+{
+    struct message message = describe(t, m, index);
+    struct open_call *call = task->call;
+    struct content_hash hash;
+    struct call_response response;
+
+    if (hash_of(t, inner, &hash, err) < 0)
+        return -1;
+    response = (struct call_response){
+        .result_hash = str_from(hash.text),
+        .raw_reason = hash.reason[0] ? str_from(hash.reason) : (str){ NULL, 0 },
+        .is_error = is_error,
+        .content = content_of(t, inner, t->options.store_results),
+    };
+    if (session_respond(t->options.session, call, &message, &response, NULL, err) < 0)
+        return -1;
+    forget_task(t, task);
+    return remember_passage(t, EVENT_RESPONSE_SENT, m->node, call, true, err);
+}
+
+/* --- answers --- */
+
+static int record_answer(struct tap *t, const struct rpc *m, uint64_t index,
+                         struct open_call *call, struct err *err)
+{
+    struct message message = describe(t, m, index);
+    uint32_t node = m->error != JSON_NONE ? m->error : m->result;
+    struct content_hash hash;
+    struct call_response response;
+
+    if (hash_of(t, node, &hash, err) < 0)
+        return -1;
+    response = (struct call_response){
+        .result_hash = str_from(hash.text),
+        .raw_reason = hash.reason[0] ? str_from(hash.reason) : (str){ NULL, 0 },
+        .is_error = rpc_is_error(m),
+        .result_type = rpc_result_type(m),
+        .content = content_of(t, node, t->options.store_results),
+    };
+    return session_respond(t->options.session, call, &message, &response, NULL, err);
+}
+
+static int answer_call(struct tap *t, const struct rpc *m, uint64_t index,
+                       struct pending *p, struct err *err)
+{
+    struct open_call *call = p->call;
+    bool task = str_is(rpc_result_type(m), "task");
+
+    if (record_answer(t, m, index, call, err) < 0) {
+        forget_pending(t, TO_SERVER, p);
+        return -1;
+    }
+    forget_pending(t, TO_SERVER, p);
+    remember_leg(t, m, call);
+    if (task)
+        remember_task(t, m, call);
+    return remember_passage(t, EVENT_RESPONSE_SENT, m->node, call, !task, err);
+}
+
+/* We have told the client that the call timed out; it must not hear of it twice. */
+static int drop_late(struct tap *t, const struct rpc *m, uint64_t index,
+                     struct pending *p, struct err *err)
+{
+    CLEANUP(event_release) struct event e = { 0 };
+    struct message message = describe(t, m, index);
+
+    t->drop = true;
+    correlate_remove(&t->asked[TO_SERVER], p);
+    message_event(&e, EVENT_RESPONSE_LATE, &message);
+    return session_put(t->options.session, &e, NULL, err);
+}
+
+static int take_response(struct tap *t, const struct rpc *m, uint64_t index,
+                         struct err *err)
+{
+    enum direction asked = t->direction == TO_CLIENT ? TO_SERVER : TO_CLIENT;
+    struct pending *p = m->id == JSON_NONE || json_is(&t->json, m->id, JSON_NULL)
+                            ? NULL
+                            : find_pending(t, asked, m->id);
+    enum rpc_method method;
+    struct tap_task *task;
+    uint32_t inner = JSON_NONE;
+    bool is_error = false;
+
+    if (!p) /* an answer to nothing that we know of */
+        return put(t, m, index, EVENT_MESSAGE_RECEIVED, EVENT_MESSAGE_FORWARDED, err);
+    if (p->answered)
+        return drop_late(t, m, index, p, err);
+    if (p->call)
+        return answer_call(t, m, index, p, err);
+    method = p->method;
+    forget_pending(t, asked, p);
+    task = method == RPC_TASKS_GET ? find_task(t, m) : NULL;
+    if (task && rpc_task_ended(m, &inner, &is_error))
+        return end_task(t, m, index, task, inner, is_error, err);
+    return put(t, m, index, EVENT_RESPONSE_RECEIVED, EVENT_RESPONSE_SENT, err);
+}
+
+/* --- requests and notifications --- */
+
+static int take_request(struct tap *t, const struct rpc *m, uint64_t index,
+                        struct exchange *x, uint64_t now, struct err *err)
+{
+    struct pending *p;
+
+    if (m->method == RPC_TOOLS_CALL && t->direction == TO_SERVER)
+        return take_call(t, m, index, x, now, err);
+    if (add_pending(t, m, x, now, &p, err) < 0)
+        return -1;
+    return put(t, m, index, EVENT_REQUEST_RECEIVED, EVENT_REQUEST_FORWARDED, err);
+}
+
+static int take_cancellation(struct tap *t, const struct rpc *m, uint64_t index,
+                             struct err *err)
+{
+    CLEANUP(event_release) struct event e = { 0 };
+    uint32_t id = rpc_cancelled_id(m);
+    struct pending *p = id == JSON_NONE ? NULL : find_pending(t, t->direction, id);
+    struct message message = describe(t, m, index);
+
+    if (p)
+        p->cancelled = true;
+    if (!p || !p->call)
+        return put(t, m, index, EVENT_NOTIFICATION_RECEIVED, EVENT_NOTIFICATION_FORWARDED,
+                   err);
+    if (remember_passage(t, EVENT_NOTIFICATION_FORWARDED, m->node, NULL, false, err) < 0)
+        return -1;
+    message_event(&e, EVENT_NOTIFICATION_RECEIVED, &message);
+    return session_note(t->options.session, p->call, &e, NULL, err);
+}
+
+static int take_notification(struct tap *t, const struct rpc *m, uint64_t index,
+                             uint64_t now, struct err *err)
+{
+    struct tap_task *task;
+    uint32_t inner = JSON_NONE;
+    bool is_error = false;
+
+    if (m->method == RPC_TOOLS_CALL && t->direction == TO_SERVER)
+        return take_call(t, m, index, NULL, now, err);
+    if (m->method == RPC_CANCELLED)
+        return take_cancellation(t, m, index, err);
+    task = m->method == RPC_TASKS_NOTIFICATION ? find_task(t, m) : NULL;
+    if (task && rpc_task_ended(m, &inner, &is_error))
+        return end_task(t, m, index, task, inner, is_error, err);
+    return put(t, m, index, EVENT_NOTIFICATION_RECEIVED, EVENT_NOTIFICATION_FORWARDED,
+               err);
+}
+
+static int take(struct tap *t, uint32_t node, uint64_t index, struct exchange *x,
+                uint64_t now, struct err *err)
+{
+    struct rpc m;
+
+    rpc_read(&m, &t->json, node);
+    switch (m.kind) {
+    case RPC_REQUEST:
+        return take_request(t, &m, index, x, now, err);
+    case RPC_NOTIFICATION:
+        return take_notification(t, &m, index, now, err);
+    case RPC_RESPONSE:
+        return take_response(t, &m, index, err);
+    case RPC_INVALID:
+        break;
+    }
+    return put(t, &m, index, EVENT_MESSAGE_RECEIVED, EVENT_MESSAGE_FORWARDED, err);
+}
+
+static str without_line_end(str frame)
+{
+    if (frame.n && frame.p[frame.n - 1] == '\n')
+        frame.n--;
+    return frame;
+}
+
+static int take_all(struct tap *t, struct exchange *x, uint64_t now, struct err *err)
+{
+    uint64_t index = 0;
+    int r = 0;
+
+    if (!t->is_batch)
+        return take(t, JSON_ROOT, 0, x, now, err);
+    json_each (&t->json, JSON_ROOT, at) {
+        if (take(t, at, index++, x, now, err) < 0)
+            r = -1; /* the others are recorded all the same */
+    }
+    return r;
+}
+
+/* Not JSON: a node that says so. */
+static int take_invalid(struct tap *t, struct err *err)
+{
+    CLEANUP(event_release) struct event e = { 0 };
+    struct message message = { .dir = direction_names[t->direction],
+                               .kind = rpc_kind_name(RPC_INVALID),
+                               .bytes = t->frame.n,
+                               .digest = str_from(t->digest.text) };
+
+    if (remember_passage(t, EVENT_MESSAGE_FORWARDED, JSON_NONE, NULL, false, err) < 0)
+        return -1;
+    message_event(&e, EVENT_MESSAGE_RECEIVED, &message);
+    return session_put(t->options.session, &e, NULL, err);
+}
+
+int tap_receive(struct tap *t, enum direction d, str frame, struct exchange *x,
+                uint64_t now, struct err *err)
+{
+    struct err bad = { 0 };
+
+    t->direction = d;
+    t->frame = without_line_end(frame);
+    t->drop = false;
+    t->passage_count = 0;
+    t->is_batch = false;
+    content_digest(&t->digest, t->frame, t->options.pepper);
+    if (json_parse(&t->json, t->frame, NULL, &bad) < 0)
+        return take_invalid(t, err);
+    t->is_batch =
+        json_is(&t->json, JSON_ROOT, JSON_ARRAY) && json_count(&t->json, JSON_ROOT) > 0;
+    return take_all(t, x, now, err);
+}
+
+static void say_forwarded(struct tap *t, const struct passage *p, uint64_t index)
+{
+    struct rpc m = { .kind = RPC_INVALID };
+    struct message message;
+    struct err ignored; /* the log counts what is lost */
+
+    if (p->node != JSON_NONE)
+        rpc_read(&m, &t->json, p->node);
+    message = describe(t, &m, index);
+    if (session_later(t->options.session, p->call, p->type, &message, p->release,
+                      &ignored) < 0)
+        return;
+}
+
+void tap_forwarded(struct tap *t)
+{
+    for (size_t i = 0; i < t->passage_count; i++)
+        say_forwarded(t, &t->passages[i], i);
+    t->passage_count = 0;
+}
+
+/* --- time --- */
+
+static void lose(struct tap *t, struct pending *p, const char *reason)
+{
+    struct err ignored;
+
+    if (session_lose(t->options.session, p->call, reason, NULL, &ignored) == 0)
+        session_release(t->options.session, p->call);
+    p->call = NULL;
+    t->calls_open--;
+}
+
+static void time_out(struct tap *t, struct pending *p)
+{
+    lose(t, p, "call_timeout");
+    p->answered = true;
+    t->options.on_timeout(t->options.ctx, str_of(p->bytes, p->raw_n));
+}
+
+void tap_tick(struct tap *t, uint64_t now)
+{
+    struct pending *p = t->asked[TO_SERVER].oldest, *next;
+
+    for (; p; p = next) {
+        next = p->newer;
+        if (!p->call || p->method != RPC_TOOLS_CALL)
+            continue;
+        if (p->cancelled && now - p->at > TAP_CANCEL_GRACE) {
+            lose(t, p, "cancelled");
+            correlate_remove(&t->asked[TO_SERVER], p);
+        } else if (t->options.call_timeout && now - p->at > t->options.call_timeout) {
+            time_out(t, p);
+        }
+    }
+}

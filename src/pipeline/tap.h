@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tap - what a session records of the messages that cross it: events, calls, receipts.
+ *
+ *     tap_receive    a whole message came: its evidence is written before it goes on
+ *     tap_forwarded  it went on: told with the next write
+ *
+ * The tap forwards nothing and decides nothing. It sees a message as it came, whatever is
+ * done with it afterwards.
+ */
+#ifndef PIPELINE_TAP_H
+#define PIPELINE_TAP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/attr.h"
+#include "base/buf.h"
+#include "base/str.h"
+#include "evidence/receipt.h"
+#include "evidence/session.h"
+#include "mcp/rpc.h"
+#include "pipeline/correlate.h"
+#include "json/json.h"
+
+struct err;
+
+#define TAP_CANCEL_GRACE 60000 /* ms in which a cancelled call may still be answered */
+#define TAP_STATES       256   /* requestStates that are remembered */
+#define TAP_ID_MAX       4096  /* bytes of an id that we answer */
+
+enum direction {
+    TO_SERVER, /* c2s */
+    TO_CLIENT, /* s2c */
+};
+
+struct tap_options {
+    struct session *session; /* borrowed */
+    bool store_arguments, store_results;
+    str pepper;            /* borrowed; empty without */
+    uint64_t call_timeout; /* ms; 0: none */
+    uint32_t seed;
+
+    /* A call has waited too long: answer it with error -31007. `id` is JSON text. */
+    void (*on_timeout)(void *ctx, str id);
+    void *ctx;
+};
+
+/* One element of a message, and what is to be said when it has gone on. */
+struct passage {
+    enum event_type type;
+    uint32_t node;
+    struct open_call *call;
+    bool release;
+};
+
+/* A task that a call became; its end is still to be seen. */
+struct tap_task {
+    struct tap_task *next;
+    struct open_call *call;
+    size_t n;
+    char id[];
+};
+
+struct tap {
+    struct tap_options options;
+    struct correlate asked[2]; /* requests by their direction */
+    struct json json;          /* of the message at hand */
+    str frame;                 /* without its line end */
+    struct content_hash digest;
+    enum direction direction;
+    bool is_batch;
+    bool drop; /* an answer to a call that we have answered: not for the client */
+    struct passage *passages;
+    size_t passage_count, passage_cap;
+    struct buf key, content;
+    struct tap_task *tasks;
+    struct {
+        struct digest state;
+        char receipt[ID_MAX];
+    } states[TAP_STATES];
+    size_t state_next;
+    uint64_t calls_open;
+};
+
+void tap_init(struct tap *t, const struct tap_options *options);
+void tap_release(struct tap *t);
+
+/* Record a message that came. `frame` may end in its line end. -1: its evidence could not
+ * be written (and that is known to the log). t->drop: it must not go on. */
+MUST_CHECK int tap_receive(struct tap *t, enum direction d, str frame, struct exchange *x,
+                           uint64_t now, struct err *err);
+
+/* The message of the last tap_receive() has gone on. */
+void tap_forwarded(struct tap *t);
+
+/* Calls whose time is over: at least once a second. */
+void tap_tick(struct tap *t, uint64_t now);
+
+/* Calls in flight that an answer may still come for. */
+uint64_t tap_open_calls(const struct tap *t);
+
+#endif

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/channel.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/file.h"
+
+/* One buffer serves all streams: bytes are valid only until on_bytes() returns. */
+static char read_buffer[CHANNEL_READ_BYTES];
+
+static void handle_readable(struct channel *s)
+{
+    struct err why = { 0 };
+    ssize_t n = read(s->fd, read_buffer, sizeof(read_buffer));
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return;
+    if (n > 0) {
+        s->events->on_bytes(s->ctx, str_of(read_buffer, (size_t)n));
+        return;
+    }
+    if (n < 0)
+        err_errno(&why, "read");
+    s->ended = true;
+    channel_read(s, false);
+    if (s->events->on_end)
+        s->events->on_end(s->ctx, n < 0 ? &why : NULL);
+}
+
+static void update_watch(struct channel *s)
+{
+    bool owes = s->queue.n > s->sent && !s->broken;
+
+    if (s->watch)
+        loop_watch_set(s->watch, (s->reading && !s->ended ? LOOP_READABLE : 0u) |
+                                     (owes ? LOOP_WRITABLE : 0u));
+}
+
+/* How much the other side takes now; -1 when it is gone. */
+static ssize_t write_some(struct channel *s, str bytes)
+{
+    size_t done = 0;
+
+    while (done < bytes.n) {
+        ssize_t n = write(s->fd, bytes.p + done, bytes.n - done);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0 && errno == EAGAIN)
+            break;
+        if (n < 0)
+            return -1;
+        done += (size_t)n;
+    }
+    return (ssize_t)done;
+}
+
+static void handle_writable(struct channel *s)
+{
+    ssize_t n = write_some(s, str_skip(buf_str(&s->queue), s->sent));
+    struct err why = { 0 };
+
+    if (n < 0) {
+        err_errno(&why, "write");
+        s->broken = true;
+        update_watch(s);
+        if (s->events->on_broken)
+            s->events->on_broken(s->ctx, &why);
+        return;
+    }
+    s->sent += (size_t)n;
+    if (s->sent < s->queue.n)
+        return;
+    buf_reset(&s->queue);
+    s->sent = 0;
+    update_watch(s);
+    if (s->closing)
+        channel_close(s);
+    else if (s->events->on_drained)
+        s->events->on_drained(s->ctx);
+}
+
+static void on_ready(void *ctx, unsigned events)
+{
+    struct channel *s = ctx;
+
+    if ((events & LOOP_WRITABLE) && s->fd >= 0)
+        handle_writable(s);
+    if ((events & LOOP_READABLE) && s->fd >= 0 && s->reading)
+        handle_readable(s);
+}
+
+/* A descriptor that we were born with may be shared with our parent: opened anew it is
+ * our own, and not blocking is nobody else's business. Sockets cannot be opened anew. */
+static int open_anew(int fd, int flags)
+{
+    char path[64];
+
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    return open(path, (flags & O_ACCMODE) | (flags & O_APPEND) | O_NONBLOCK | O_CLOEXEC |
+                          O_NOCTTY);
+}
+
+/* A file has an offset that our parent shares and wants to share: it is only duplicated.
+ */
+static bool can_open_anew(int fd)
+{
+    struct stat st;
+
+    return fstat(fd, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISCHR(st.st_mode));
+}
+
+static int take_descriptor(struct channel *s, int fd, bool keep, struct err *err)
+{
+    int flags = fcntl(fd, F_GETFL);
+
+    if (flags < 0)
+        return err_errno(err, "descriptor %d", fd);
+    s->fd = !keep ? fd : can_open_anew(fd) ? open_anew(fd, flags) : -1;
+    if (keep && s->fd < 0) {
+        s->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+        s->saved_flags = flags;
+    }
+    if (s->fd < 0 || fcntl(s->fd, F_SETFL, flags | O_NONBLOCK) < 0)
+        return err_errno(err, "descriptor %d", fd);
+    return 0;
+}
+
+int channel_open(struct channel *s, struct loop *l, int fd, bool keep,
+                 const struct channel_events *events, void *ctx, struct err *err)
+{
+    *s = (struct channel){ .fd = -1,
+                           .saved_flags = -1,
+                           .events = events,
+                           .ctx = ctx,
+                           .queue = { .max = CHANNEL_QUEUE_MAX } };
+    if (take_descriptor(s, fd, keep, err) < 0)
+        return -1;
+    if (loop_watch_new(&s->watch, l, s->fd, on_ready, s, err) < 0) {
+        channel_close(s);
+        return -1;
+    }
+    return 0;
+}
+
+void channel_read(struct channel *s, bool on)
+{
+    s->reading = on && !s->ended;
+    update_watch(s);
+}
+
+int channel_write(struct channel *s, str bytes, struct err *err)
+{
+    ssize_t n = 0;
+
+    if (s->broken || s->fd < 0 || s->closing)
+        return err_set(err, ERR_PEER, "the other side is gone");
+    if (s->queue.n == 0)
+        n = write_some(s, bytes);
+    if (n < 0) {
+        s->broken = true;
+        return err_errno(err, "write");
+    }
+    buf_add(&s->queue, str_skip(bytes, (size_t)n));
+    if (s->queue.failed)
+        return err_set(err, ERR_LIMIT,
+                       "the other side does not read: %zu bytes wait for it",
+                       CHANNEL_QUEUE_MAX);
+    if (s->queue.n)
+        update_watch(s);
+    return 0;
+}
+
+size_t channel_queued(const struct channel *s)
+{
+    return s->broken ? 0 : s->queue.n - s->sent;
+}
+
+void channel_finish(struct channel *s)
+{
+    s->closing = true;
+    if (channel_queued(s) == 0)
+        channel_close(s);
+}
+
+void channel_close(struct channel *s)
+{
+    loop_watch_free(s->watch);
+    s->watch = NULL;
+    if (s->fd >= 0 && s->saved_flags >= 0)
+        fcntl(s->fd, F_SETFL, s->saved_flags);
+    if (s->events)
+        file_close(&s->fd);
+    buf_release(&s->queue);
+    s->sent = 0;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * channel - bytes in or out of one descriptor, without ever blocking the loop.
+ *
+ * A writer queues what the other side does not take at once; whoever writes looks at
+ * channel_queued() and stops its own source above its limit, so that a reader that
+ * stalls stops the writer and memory stays flat.
+ */
+#ifndef TRANSPORT_CHANNEL_H
+#define TRANSPORT_CHANNEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/attr.h"
+#include "base/buf.h"
+#include "base/str.h"
+#include "transport/loop.h"
+
+struct err;
+
+#define CHANNEL_READ_BYTES ((size_t)64 << 10) /* of one read */
+#define CHANNEL_QUEUE_MAX  ((size_t)4 << 20)  /* bytes that one stream may owe */
+
+/* Called from the loop. A NULL hook is left out. */
+struct channel_events {
+    void (*on_bytes)(void *ctx, str bytes);              /* valid until it returns */
+    void (*on_end)(void *ctx, const struct err *why);    /* of reading; NULL: EOF */
+    void (*on_drained)(void *ctx);                       /* the queue is empty again */
+    void (*on_broken)(void *ctx, const struct err *why); /* the reader is gone: once */
+};
+
+struct channel {
+    int fd;
+    int saved_flags; /* to restore, where the descriptor is shared with others; -1 */
+    struct loop_watch *watch;
+    const struct channel_events *events;
+    void *ctx;
+    bool reading, ended, broken, closing;
+    struct buf queue;
+    size_t sent; /* of the queue */
+};
+
+/* Take over the descriptor (not its closing, if `keep` is set: 0, 1, 2). Does not read
+ * yet. */
+MUST_CHECK int channel_open(struct channel *s, struct loop *l, int fd, bool keep,
+                            const struct channel_events *events, void *ctx,
+                            struct err *err);
+
+void channel_read(struct channel *s, bool on); /* begin or stop reading */
+
+/* Write or queue all of it. -1 when the other side is gone or CHANNEL_QUEUE_MAX is full.
+ */
+MUST_CHECK int channel_write(struct channel *s, str bytes, struct err *err);
+size_t channel_queued(const struct channel *s);
+
+/* No more will be written: close the descriptor once the queue is empty. */
+void channel_finish(struct channel *s);
+void channel_close(struct channel *s); /* at once; safe on a zeroed or closed one */
+
+#endif

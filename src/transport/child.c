@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/file.h"
+
+#define GUARDIAN_GRACE                                                                   \
+    500000000 /* ns between SIGTERM and SIGKILL when we were killed                      \
+               */
+
+/* Signals that we catch or ignore must not be caught or ignored in the server. */
+static void reset_signals(void)
+{
+    sigset_t none;
+
+    for (int number = 1; number < NSIG; number++)
+        signal(number, SIG_DFL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static void close_from(int first)
+{
+    if (syscall(SYS_close_range, first, ~0u, 0) == 0)
+        return;
+    for (int fd = first; fd < 1024; fd++)
+        close(fd);
+}
+
+/* In the child: stdin and stdout are ours, the rest is closed but for the pipe that tells
+ * our parent why exec failed. */
+_Noreturn static void become(char *const argv[], int in, int out, int report)
+{
+    int why;
+
+    setpgid(0, 0);
+    reset_signals();
+    if (dup2(in, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0 &&
+        dup2(report, 3) >= 0 && fcntl(3, F_SETFD, FD_CLOEXEC) == 0) {
+        close_from(4);
+        execvp(argv[0], argv);
+    }
+    why = errno;
+    while (write(3, &why, sizeof(why)) < 0 && errno == EINTR)
+        continue;
+    _exit(127);
+}
+
+/* In the guardian: wait for our parent's death, then end the group, ourselves included.
+ */
+_Noreturn static void guard(pid_t group, int fd)
+{
+    const struct timespec grace = { 0, GUARDIAN_GRACE };
+    char byte;
+
+    setpgid(0, group);
+    prctl(PR_SET_NAME, "assay-guardian");
+    if (fd != 3)
+        dup2(fd, 3);
+    close_from(4);
+    for (int i = 0; i < 3; i++)
+        close(i);
+    for (int number = 1; number < NSIG; number++)
+        signal(number, SIG_IGN);
+    while (read(3, &byte, 1) < 0 && errno == EINTR)
+        continue;
+    kill(-group, SIGTERM);
+    nanosleep(&grace, NULL);
+    kill(-group, SIGKILL);
+    _exit(0);
+}
+
+struct pipes {
+    int in[2], out[2], report[2], guard[2];
+};
+
+static void close_pipes(struct pipes *p)
+{
+    int *all[] = { p->in, p->out, p->report, p->guard };
+
+    for (size_t i = 0; i < COUNT(all); i++) {
+        file_close(&all[i][0]);
+        file_close(&all[i][1]);
+    }
+}
+
+static int open_pipes(struct pipes *p, struct err *err)
+{
+    *p = (struct pipes){ { -1, -1 }, { -1, -1 }, { -1, -1 }, { -1, -1 } };
+    if (pipe2(p->in, O_CLOEXEC) == 0 && pipe2(p->out, O_CLOEXEC) == 0 &&
+        pipe2(p->report, O_CLOEXEC) == 0 && pipe2(p->guard, O_CLOEXEC) == 0)
+        return 0;
+    err_errno(err, "cannot make pipes");
+    close_pipes(p);
+    return -1;
+}
+
+/* What exec said: nothing, if it worked. */
+static int read_report(int fd, const char *command, struct err *err)
+{
+    int why = 0;
+    ssize_t n;
+
+    do
+        n = read(fd, &why, sizeof(why));
+    while (n < 0 && errno == EINTR);
+    if (n == 0)
+        return 0;
+    return err_set(err, ERR_NOTFOUND, "cannot start '%s': %s", command, strerror(why));
+}
+
+static int start(struct child *c, struct pipes *p, char *const argv[], struct err *err)
+{
+    c->pid = fork();
+    if (c->pid == 0)
+        become(argv, p->in[0], p->out[1], p->report[1]);
+    if (c->pid < 0) {
+        c->pid = 0;
+        return err_errno(err, "cannot start '%s'", argv[0]);
+    }
+    setpgid(c->pid, c->pid); /* whoever is first */
+    file_close(&p->report[1]);
+    if (read_report(p->report[0], argv[0], err) < 0) {
+        waitpid(c->pid, NULL, 0);
+        c->pid = 0;
+        return -1;
+    }
+    c->guardian = fork();
+    if (c->guardian == 0)
+        guard(c->pid, p->guard[0]);
+    if (c->guardian > 0)
+        setpgid(c->guardian, c->pid);
+    return 0;
+}
+
+static void on_pid_ready(void *ctx, unsigned events)
+{
+    struct child *c = ctx;
+    int status = 0;
+
+    (void)events;
+    if (waitpid(c->pid, &status, WNOHANG) != c->pid)
+        return;
+    loop_watch_free(c->watch);
+    c->watch = NULL;
+    c->exited = true;
+    c->on_exit(c->ctx, status);
+}
+
+static int watch_exit(struct child *c, struct loop *l, struct err *err)
+{
+    c->pid_fd = (int)syscall(SYS_pidfd_open, c->pid, 0);
+    if (c->pid_fd < 0)
+        return err_errno(err, "cannot watch the server's process");
+    fcntl(c->pid_fd, F_SETFD, FD_CLOEXEC);
+    if (loop_watch_new(&c->watch, l, c->pid_fd, on_pid_ready, c, err) < 0)
+        return -1;
+    loop_watch_set(c->watch, LOOP_READABLE);
+    return 0;
+}
+
+int child_start(struct child *c, struct loop *l, char *const argv[], int *to, int *from,
+                void (*on_exit)(void *ctx, int status), void *ctx, struct err *err)
+{
+    struct pipes p;
+
+    *c = (struct child){ .guard_fd = -1, .pid_fd = -1, .on_exit = on_exit, .ctx = ctx };
+    if (open_pipes(&p, err) < 0)
+        return -1;
+    if (start(c, &p, argv, err) < 0 || watch_exit(c, l, err) < 0) {
+        close_pipes(&p);
+        child_release(c);
+        return -1;
+    }
+    *to = p.in[1];
+    *from = p.out[0];
+    c->guard_fd = p.guard[1];
+    p.in[1] = p.out[0] = p.guard[1] = -1;
+    close_pipes(&p);
+    return 0;
+}
+
+void child_signal(const struct child *c, int number)
+{
+    if (c->pid > 0)
+        kill(-c->pid, number);
+}
+
+void child_release(struct child *c)
+{
+    if (c->pid > 0) {
+        kill(-c->pid, SIGKILL); /* the guardian is in the group, too */
+        if (!c->exited)
+            waitpid(c->pid, NULL, 0);
+        if (c->guardian > 0)
+            waitpid(c->guardian, NULL, 0);
+    }
+    loop_watch_free(c->watch);
+    if (c->pid > 0) {
+        file_close(&c->guard_fd);
+        file_close(&c->pid_fd);
+    }
+    *c = (struct child){ .guard_fd = -1, .pid_fd = -1 };
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * endpoint - one side of a session: it delivers messages as spans of bytes and takes
+ * messages the same way. It frames and nothing more: no JSON, no decision.
+ *
+ * A message is a run of spans; the last one has `end` set (and may be empty). On stdio
+ * the bytes include the line's end, so that what is sent on is what came. `exchange` is
+ * the transport's own handle of what a message belongs to (an HTTP request, a stream of
+ * events); it is NULL on stdio, and whoever answers hands it back.
+ */
+#ifndef TRANSPORT_ENDPOINT_H
+#define TRANSPORT_ENDPOINT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/attr.h"
+#include "base/str.h"
+
+struct err;
+struct endpoint;
+struct exchange;
+
+/* Called from the loop, never inside a call of ours. */
+struct endpoint_events {
+    void (*on_span)(void *ctx, struct exchange *x, str bytes, bool end);
+    void (*on_ended)(void *ctx, const struct err *why); /* no more comes; NULL: orderly */
+    void (*on_drained)(void *ctx);                      /* all that was sent is out */
+    void (*on_gone)(void *ctx, const struct err *why);  /* nothing can be sent any more */
+};
+
+/* One const instance per transport. */
+struct endpoint_type {
+    const char *name; /* "stdio", as receipts have it */
+    void (*read)(struct endpoint *e, bool on);
+    int (*send)(struct endpoint *e, struct exchange *x, str bytes, bool end,
+                struct err *err);               /* copies what it cannot send at once */
+    size_t (*queued)(const struct endpoint *e); /* bytes not yet taken */
+    void (*finish)(struct endpoint *e); /* we send no more: EOF, after the queue */
+    void (*close)(struct endpoint *e);  /* at once */
+};
+
+struct endpoint {
+    const struct endpoint_type *type;
+    const struct endpoint_events *events;
+    void *ctx;
+};
+
+#endif

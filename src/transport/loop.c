@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/loop.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <uv.h>
+
+#include "base/err.h"
+
+struct loop {
+    uv_loop_t uv;
+};
+
+static int fail(struct err *err, const char *what, int code)
+{
+    return err_set(err, ERR_IO, "%s: %s", what, uv_strerror(code));
+}
+
+static int no_memory(struct err *err)
+{
+    return err_set(err, ERR_NOMEM, "no memory for the event loop");
+}
+
+int loop_new(struct loop **out, struct err *err)
+{
+    struct loop *l = calloc(1, sizeof(*l));
+    int code;
+
+    if (!l)
+        return no_memory(err);
+    code = uv_loop_init(&l->uv);
+    if (code < 0) {
+        free(l);
+        return fail(err, "cannot make an event loop", code);
+    }
+    *out = l;
+    return 0;
+}
+
+void loop_free(struct loop *l)
+{
+    if (!l)
+        return;
+    uv_run(&l->uv, UV_RUN_DEFAULT); /* closing handles end here */
+    uv_loop_close(&l->uv);
+    free(l);
+}
+
+void loop_run(struct loop *l)
+{
+    uv_run(&l->uv, UV_RUN_DEFAULT);
+}
+
+void loop_stop(struct loop *l)
+{
+    uv_stop(&l->uv);
+}
+
+uint64_t loop_now(struct loop *l)
+{
+    return uv_now(&l->uv);
+}
+
+static void free_handle(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
+/* --- descriptors --- */
+
+struct loop_watch {
+    union {
+        uv_handle_t handle;
+        uv_poll_t poll;
+        uv_idle_t idle;
+    } uv;
+    bool is_file; /* epoll knows no regular files */
+    unsigned events;
+    void (*on_ready)(void *ctx, unsigned events);
+    void *ctx;
+};
+
+static void on_poll(uv_poll_t *poll, int status, int events)
+{
+    struct loop_watch *w = poll->data;
+    unsigned ready = (events & UV_READABLE ? LOOP_READABLE : 0u) |
+                     (events & UV_WRITABLE ? LOOP_WRITABLE : 0u);
+
+    /* An error or a hang-up is found out by reading or writing. */
+    w->on_ready(w->ctx, status < 0 || !ready ? w->events : ready);
+}
+
+static void on_idle(uv_idle_t *idle)
+{
+    struct loop_watch *w = idle->data;
+
+    w->on_ready(w->ctx, w->events);
+}
+
+int loop_watch_new(struct loop_watch **out, struct loop *l, int fd,
+                   void (*on_ready)(void *ctx, unsigned events), void *ctx,
+                   struct err *err)
+{
+    struct loop_watch *w = calloc(1, sizeof(*w));
+    struct stat st;
+    int code;
+
+    if (!w)
+        return no_memory(err);
+    w->is_file = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+    code = w->is_file ? uv_idle_init(&l->uv, &w->uv.idle)
+                      : uv_poll_init(&l->uv, &w->uv.poll, fd);
+    if (code < 0) {
+        free(w);
+        return fail(err, "cannot watch a descriptor", code);
+    }
+    w->uv.handle.data = w;
+    w->on_ready = on_ready;
+    w->ctx = ctx;
+    *out = w;
+    return 0;
+}
+
+void loop_watch_set(struct loop_watch *w, unsigned events)
+{
+    if (w->events == events)
+        return;
+    w->events = events;
+    if (w->is_file && events)
+        uv_idle_start(&w->uv.idle, on_idle);
+    else if (w->is_file)
+        uv_idle_stop(&w->uv.idle);
+    else if (events)
+        uv_poll_start(&w->uv.poll,
+                      (events & LOOP_READABLE ? UV_READABLE : 0) |
+                          (events & LOOP_WRITABLE ? UV_WRITABLE : 0),
+                      on_poll);
+    else
+        uv_poll_stop(&w->uv.poll);
+}
+
+void loop_watch_free(struct loop_watch *w)
+{
+    if (!w)
+        return;
+    loop_watch_set(w, 0);
+    uv_close(&w->uv.handle, free_handle);
+}
+
+/* --- timers --- */
+
+struct loop_timer {
+    uv_timer_t uv;
+    void (*on_time)(void *ctx);
+    void *ctx;
+};
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct loop_timer *t = timer->data;
+
+    t->on_time(t->ctx);
+}
+
+int loop_timer_new(struct loop_timer **out, struct loop *l, void (*on_time)(void *ctx),
+                   void *ctx, struct err *err)
+{
+    struct loop_timer *t = calloc(1, sizeof(*t));
+
+    if (!t)
+        return no_memory(err);
+    uv_timer_init(&l->uv, &t->uv);
+    t->uv.data = t;
+    t->on_time = on_time;
+    t->ctx = ctx;
+    *out = t;
+    return 0;
+}
+
+void loop_timer_set(struct loop_timer *t, uint64_t ms, bool repeat)
+{
+    uv_timer_start(&t->uv, on_timer, ms, repeat ? ms : 0);
+}
+
+void loop_timer_stop(struct loop_timer *t)
+{
+    uv_timer_stop(&t->uv);
+}
+
+bool loop_timer_is_set(const struct loop_timer *t)
+{
+    return uv_is_active((const uv_handle_t *)&t->uv) != 0;
+}
+
+void loop_timer_free(struct loop_timer *t)
+{
+    if (t)
+        uv_close((uv_handle_t *)&t->uv, free_handle);
+}
+
+/* --- signals --- */
+
+struct loop_signal {
+    uv_signal_t uv;
+    void (*on_signal)(void *ctx, int number);
+    void *ctx;
+};
+
+static void on_uv_signal(uv_signal_t *signal, int number)
+{
+    struct loop_signal *s = signal->data;
+
+    s->on_signal(s->ctx, number);
+}
+
+int loop_signal_new(struct loop_signal **out, struct loop *l, int number,
+                    void (*on_signal)(void *ctx, int number), void *ctx, struct err *err)
+{
+    struct loop_signal *s = calloc(1, sizeof(*s));
+    int code;
+
+    if (!s)
+        return no_memory(err);
+    uv_signal_init(&l->uv, &s->uv);
+    s->uv.data = s;
+    s->on_signal = on_signal;
+    s->ctx = ctx;
+    code = uv_signal_start(&s->uv, on_uv_signal, number);
+    if (code < 0) {
+        loop_signal_free(s);
+        return fail(err, "cannot watch a signal", code);
+    }
+    uv_unref((uv_handle_t *)&s->uv); /* waiting for a signal is no reason to stay */
+    *out = s;
+    return 0;
+}
+
+void loop_signal_free(struct loop_signal *s)
+{
+    if (s)
+        uv_close((uv_handle_t *)&s->uv, free_handle);
+}
+
+/* --- work that may block --- */
+
+struct work {
+    uv_work_t uv;
+    void (*run)(void *ctx);
+    void (*done)(void *ctx);
+    void *ctx;
+};
+
+static void run_work(uv_work_t *work)
+{
+    struct work *w = work->data;
+
+    w->run(w->ctx);
+}
+
+static void work_done(uv_work_t *work, int status)
+{
+    struct work *w = work->data;
+
+    (void)status; /* nothing is ever cancelled */
+    w->done(w->ctx);
+    free(w);
+}
+
+int loop_work(struct loop *l, void (*run)(void *ctx), void (*done)(void *ctx), void *ctx,
+              struct err *err)
+{
+    struct work *w = calloc(1, sizeof(*w));
+    int code;
+
+    if (!w)
+        return no_memory(err);
+    *w = (struct work){ .run = run, .done = done, .ctx = ctx };
+    w->uv.data = w;
+    code = uv_queue_work(&l->uv, &w->uv, run_work, work_done);
+    if (code < 0) {
+        free(w);
+        return fail(err, "cannot start a worker", code);
+    }
+    return 0;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/stdio.h"
+
+#include <stdlib.h>
+
+#include "base/err.h"
+
+static void on_bytes(void *ctx, str bytes)
+{
+    struct stdio *s = ctx;
+    const struct endpoint *e = &s->endpoint;
+
+    while (bytes.n) {
+        const char *nl = memchr(bytes.p, '\n', bytes.n);
+        size_t n = nl ? (size_t)(nl - bytes.p) + 1 : bytes.n;
+
+        s->inside = !nl;
+        e->events->on_span(e->ctx, NULL, str_first(bytes, n), nl != NULL);
+        bytes = str_skip(bytes, n);
+    }
+}
+
+static void on_end(void *ctx, const struct err *why)
+{
+    struct stdio *s = ctx;
+    const struct endpoint *e = &s->endpoint;
+
+    if (s->inside) /* a last line without its newline is a message all the same */
+        e->events->on_span(e->ctx, NULL, STR(""), true);
+    s->inside = false;
+    e->events->on_ended(e->ctx, why);
+}
+
+static void on_drained(void *ctx)
+{
+    struct stdio *s = ctx;
+
+    s->endpoint.events->on_drained(s->endpoint.ctx);
+}
+
+static void on_broken(void *ctx, const struct err *why)
+{
+    struct stdio *s = ctx;
+
+    s->endpoint.events->on_gone(s->endpoint.ctx, why);
+}
+
+static const struct channel_events channel_events = { on_bytes, on_end, on_drained,
+                                                      on_broken };
+
+static struct stdio *of(struct endpoint *e)
+{
+    return (struct stdio *)e; /* its first member */
+}
+
+static void stdio_read(struct endpoint *e, bool on)
+{
+    channel_read(&of(e)->in, on);
+}
+
+static int stdio_send(struct endpoint *e, struct exchange *x, str bytes, bool end,
+                      struct err *err)
+{
+    (void)x;
+    (void)end; /* the line's end is among the bytes */
+    return channel_write(&of(e)->out, bytes, err);
+}
+
+static size_t stdio_queued(const struct endpoint *e)
+{
+    return channel_queued(&((const struct stdio *)e)->out);
+}
+
+static void stdio_finish(struct endpoint *e)
+{
+    channel_finish(&of(e)->out);
+}
+
+static void stdio_close(struct endpoint *e)
+{
+    channel_close(&of(e)->in);
+    channel_close(&of(e)->out);
+}
+
+static const struct endpoint_type stdio_type = {
+    .name = "stdio",
+    .read = stdio_read,
+    .send = stdio_send,
+    .queued = stdio_queued,
+    .finish = stdio_finish,
+    .close = stdio_close,
+};
+
+int stdio_open(struct stdio *s, struct loop *l, int in, int out, bool keep,
+               const struct endpoint_events *events, void *ctx, struct err *err)
+{
+    *s = (struct stdio){ .endpoint = { &stdio_type, events, ctx } };
+    if (channel_open(&s->in, l, in, keep, &channel_events, s, err) < 0)
+        return -1;
+    if (channel_open(&s->out, l, out, keep, &channel_events, s, err) < 0) {
+        channel_close(&s->in);
+        return -1;
+    }
+    return 0;
+}
