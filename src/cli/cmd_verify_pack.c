@@ -13,6 +13,7 @@
 #include "cli/options.h"
 #include "cli/pack_order.h"
 #include "cli/progress.h"
+#include "cli/target.h"
 #include "cli/terminal.h"
 #include "evidence/report.h"
 #include "evidence/verify.h"
@@ -294,7 +295,7 @@ static int write_file(const char *path, const struct buf *b, struct err *err)
 {
     if (buf_check(b, "the report", err) < 0)
         return -1;
-    return file_replace(path, buf_str(b), 0644, err);
+    return target_write(path, buf_str(b), err);
 }
 
 static int write_files(const struct request *q, const struct report *r, const char *dir,

@@ -147,6 +147,46 @@ check "no answer, no file" sh -c "! [ -e '$work/no.json' ] && ! [ -e '$work/no.h
 run verify-pack $good/minimal --out "$work/no/such/dir.json"
 exits 3 "a file that cannot be written"
 says "no/such" "says which"
+
+# what the target already is: a link stays, a device is written to, never replaced
+ln -s sub/real.html "$work/link.html" && mkdir "$work/sub"
+run verify-pack $good/minimal --html "$work/link.html"
+exits 0 "a link to a file that is not there"
+check "the link stays" [ -L "$work/link.html" ]
+check "the file is made" grep -q "<h1>" "$work/sub/real.html"
+echo old >"$work/sub/real.html" && chmod 600 "$work/sub/real.html"
+run verify-pack $good/minimal --html "$work/link.html"
+check "a link to a file: the link stays" [ -L "$work/link.html" ]
+check "the file is replaced" grep -q "<h1>" "$work/sub/real.html"
+check "and keeps its mode" [ "$(stat -c %a "$work/sub/real.html")" = 600 ]
+ln -s loop "$work/loop"
+run verify-pack $good/minimal --html "$work/loop"
+exits 3 "a link to itself"
+run verify-pack $good/minimal --html "$work/sub"
+exits 3 "a directory as target"
+says "is a directory" "says so"
+mkfifo "$work/pipe"
+cat "$work/pipe" >"$work/piped" &
+run verify-pack $good/minimal --badge "$work/pipe"
+wait $!
+exits 0 "a fifo is written to"
+check "and gets all" grep -q "</svg>" "$work/piped"
+check "and stays" [ -p "$work/pipe" ]
+run verify-pack $good/minimal --out /dev/stdout
+exits 0 "/dev/stdout"
+prints '"overall_verdict"' "gets the report"
+prints "SOUND" "beside the answer"
+status=0
+"$ASSAY" verify-pack $good/minimal --out /dev/stdout 2>"$work/err" | cat >"$work/out"
+prints '"overall_verdict"' "/dev/stdout as a pipe"
+if mknod "$work/full" c 1 7 2>/dev/null && [ -w "$work/full" ] && ! echo x 2>/dev/null >"$work/full"; then
+    run verify-pack $good/minimal --out "$work/full"
+    exits 3 "a full device"
+    says "No space left" "says so"
+    check "and stays a device" [ -c "$work/full" ]
+else
+    skip "a full device" "none can be made here"
+fi
 run verify-pack $good/minimal $good/numbers --out "$work/two.json"
 exits 3 "one file for two packs"
 
