@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/codec.h"
 #include "base/diag.h"
 #include "base/err.h"
 #include "cli/options.h"
@@ -14,13 +15,15 @@
 #include "evidence/event.h"
 #include "evidence/segment.h"
 
-#define FOLLOW_PAUSE 200000000 /* ns between two looks */
+#define FOLLOW_PAUSE  200000000 /* ns between two looks */
+#define LINE_TEXT_MAX ((size_t)1 << 20)
 
 /* Which events, and how. */
 struct wish {
     const char *session, *type;
     uint64_t from, to; /* seqs; to exclusive */
     bool json, follow;
+    uint64_t *shown; /* how many were printed */
 };
 
 /* Members that tell a person what the event is about, in this order. */
@@ -28,33 +31,65 @@ static const char *const telling[] = { "method",  "tool",   "id",         "call"
                                        "verdict", "reason", "policy_ref", "receipt_id",
                                        "lost",    "mark",   "vkey" };
 
+/* JSON text has escapes of its own: only what it leaves as it is needs ours. */
+static void add_json_text(struct buf *line, str text)
+{
+    for (;;) {
+        const char *slash = text.n ? memchr(text.p, '\\', text.n) : NULL;
+
+        if (!slash)
+            break;
+        diag_escape(line, str_first(text, (size_t)(slash - text.p)));
+        buf_add_char(line, '\\');
+        text = str_skip(text, (size_t)(slash - text.p) + 1);
+    }
+    diag_escape(line, text);
+}
+
+/* Kept in the log as the JSON source that they were: see docs/log.md. */
+static bool is_source(const char *name)
+{
+    return strcmp(name, "method") == 0 || strcmp(name, "tool") == 0 ||
+           strcmp(name, "id") == 0;
+}
+
+/* Texts are shown decoded and escaped once. */
 static void add_member(struct buf *line, const struct event_view *v, const char *name)
 {
+    CLEANUP(buf_release) struct buf text = { .max = LINE_TEXT_MAX };
     uint32_t node = json_member(v->json, JSON_ROOT, str_from(name));
-    str raw;
 
     if (node == JSON_NONE)
         return;
-    raw = json_is(v->json, node, JSON_STRING) ? event_text(v, name)
-                                              : json_raw(v->json, node);
     buf_printf(line, "  %s=", name);
-    diag_escape(line, raw);
+    if (!json_is(v->json, node, JSON_STRING)) {
+        add_json_text(line, json_raw(v->json, node));
+        return;
+    }
+    json_unescape(v->json, node, &text);
+    if (is_source(name))
+        add_json_text(line, buf_str(&text));
+    else
+        diag_escape(line, buf_str(&text));
 }
+
+#define TYPE_WIDTH 22
 
 static void print_event(const struct event_view *v)
 {
-    CLEANUP(buf_release) struct buf line = { .max = 128 << 10 };
+    CLEANUP(buf_release) struct buf rest = { .max = LINE_TEXT_MAX };
+    const char *type = event_type_name(v->type);
+    int pad = TYPE_WIDTH - (int)strlen(type);
     char ts[CLOCK_TEXT];
 
-    clock_format(ts, v->ts);
-    buf_printf(&line, "%8" PRIu64 "  %.*s  %s%-22s%s", v->seq, CLOCK_TEXT, ts,
-               paint(stdout, PAINT_BOLD), event_type_name(v->type),
-               paint(stdout, PAINT_END));
     if (v->session.n)
-        buf_printf(&line, "  %.*s#%" PRIu64, (int)v->session.n, v->session.p, v->n);
+        buf_printf(&rest, "  %.*s#%" PRIu64, (int)v->session.n, v->session.p, v->n);
     for (size_t i = 0; i < COUNT(telling); i++)
-        add_member(&line, v, telling[i]);
-    puts(buf_cstr(&line));
+        add_member(&rest, v, telling[i]);
+    clock_format(ts, v->ts);
+    printf("%" PRIu64 "  %.*s  %s%s%s%*s%s\n", v->seq, CLOCK_TEXT, ts,
+           paint(stdout, PAINT_BOLD), type, paint(stdout, PAINT_END),
+           rest.n && pad > 0 ? pad : 0, "", buf_cstr(&rest));
 }
 
 static bool is_wanted(const struct wish *w, const struct event_view *v)
@@ -76,6 +111,7 @@ static int show_line(const struct wish *w, struct json *json, str line, uint64_t
     }
     if (!is_wanted(w, &v))
         return 0;
+    (*w->shown)++;
     if (w->json) {
         fwrite(line.p, 1, line.n, stdout);
         putchar('\n');
@@ -150,9 +186,33 @@ static bool is_type(const char *name)
     return false;
 }
 
+/* "mcp_" and 16 hex digits */
+static bool is_session(const char *id)
+{
+    uint8_t bytes[8];
+
+    return str_starts(str_from(id), STR("mcp_")) &&
+           hex_decode(bytes, sizeof(bytes), str_skip(str_from(id), 4));
+}
+
+static int check_wish(const struct wish *w, struct err *err)
+{
+    if (w->type && !is_type(w->type))
+        return err_set(err, ERR_FORMAT,
+                       "there is no event type '%s'; docs/log.md lists them", w->type);
+    if (w->session && !is_session(w->session))
+        return err_set(
+            err, ERR_FORMAT,
+            "'%s' is not a session: mcp_ and 16 hex digits; `assay proof-pack` "
+            "lists them",
+            w->session);
+    return 0;
+}
+
 static enum exit_code run(int argc, char **argv)
 {
-    struct wish w = { .to = UINT64_MAX };
+    uint64_t shown = 0;
+    struct wish w = { .to = UINT64_MAX, .shown = &shown };
     struct option_number from = { 0 }, to = { 0 };
     const char *given = NULL;
     const struct option table[] = {
@@ -166,28 +226,27 @@ static enum exit_code run(int argc, char **argv)
         { "json", NULL, "print the lines as they stand in the log", .flag = &w.json },
         { 0 },
     };
-    struct operands none = { .max = 0 };
+    struct operands place = { .max = 1 };
     struct err err = { .code = ERR_NONE };
     char dir[FILE_PATH_MAX];
     enum exit_code code;
 
-    if (!options_parse(&log_show, table, argc, argv, &none, &code))
+    if (!options_parse(&log_show, table, argc, argv, &place, &code))
         return code;
     w.from = from.value;
     w.to = to.given ? to.value : w.to;
-    if (w.type && !is_type(w.type)) {
-        err_set(&err, ERR_FORMAT, "there is no event type '%s'; docs/log.md lists them",
-                w.type);
-        return command_fail(&err);
-    }
-    if (place_find(dir, given, &err) < 0 || show(&w, dir, &err) < 0)
-        return command_fail(&err);
+    if (check_wish(&w, &err) < 0 || place_choose(dir, &place, given, &err) < 0 ||
+        show(&w, dir, &err) < 0)
+        return command_fail_as(&log_show, w.json, &err);
+    if (w.session && !shown)
+        diag_say("no event of session %s is among these", w.session);
     return EXIT_GOOD;
 }
 
 const struct command log_show = {
     .name = "log show",
-    .usage = "[--session ID] [--type TYPE] [--from SEQ] [--to SEQ] [--follow] [--json]",
+    .usage =
+        "[--session ID] [--type TYPE] [--from SEQ] [--to SEQ] [--follow] [--json] [DIR]",
     .summary = "print the events, a line each",
     .run = run,
 };

@@ -7,6 +7,7 @@
 
 #include "base/diag.h"
 #include "base/err.h"
+#include "cli/options.h"
 #include "evidence/keys.h"
 
 enum found {
@@ -69,4 +70,12 @@ int place_find(char out[static FILE_PATH_MAX], const char *given, struct err *er
             PLACE_DEFAULT);
     diag_say("reading the log in '%s'", at_home);
     return copy_path(out, at_home, err);
+}
+
+int place_choose(char out[static FILE_PATH_MAX], const struct operands *dirs,
+                 const char *given, struct err *err)
+{
+    if (dirs->count && given)
+        return err_set(err, ERR_FORMAT, "either DIR or --audit-dir, not both");
+    return place_find(out, dirs->count ? dirs->at[0] : given, err);
 }

@@ -7,6 +7,7 @@
 #include "base/file.h"
 
 struct err;
+struct operands;
 
 #define PLACE_DEFAULT "./.assay/mcp"
 
@@ -15,5 +16,9 @@ struct err;
  * one may not be looked at, and with ERR_DAMAGE when one has lost its `origin`. */
 MUST_CHECK int place_find(char out[static FILE_PATH_MAX], const char *given,
                           struct err *err);
+
+/* The same where the directory may also be an operand: DIR, or --audit-dir, not both. */
+MUST_CHECK int place_choose(char out[static FILE_PATH_MAX], const struct operands *dirs,
+                            const char *given, struct err *err);
 
 #endif

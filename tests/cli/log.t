@@ -48,6 +48,21 @@ says "no event type 'nonsense'" "is named"
 run log show --audit-dir "$audit" --from 603
 exits 3 "behind the end"
 says "is not in the log" "is said"
+run log show "$audit" --to 12
+exits 0 "the directory as an operand"
+check "no blanks at the ends of a line" sh -c '! grep -qE "^ | \$" "$1"' - "$work/out"
+run log show "$audit" --audit-dir "$audit"
+exits 3 "twice a directory"
+run log show --audit-dir "$audit" --session nonsense
+exits 3 "a session that is none"
+says "'nonsense' is not a session" "is named"
+run log show --audit-dir "$audit" --session mcp_0123456789abcdef
+exits 0 "a session without events"
+says "no event of session mcp_0123456789abcdef" "is noted"
+silent "and prints nothing"
+run log show --audit-dir "$work/nothing" --json
+exits 3 "no log, as JSON"
+prints '"status":"error"' "is a JSON error"
 cp -a "$audit" "$work/growing"
 timeout 20 "$ASSAY" log show --follow --audit-dir "$work/growing" --json --to 610 \
     >"$work/followed" 2>/dev/null &

@@ -25,6 +25,12 @@ run proof-pack --json --audit-dir "$dir"
 check "as JSON too" "$ASSAY" jcs "$work/out"
 prints '"state": "packed"' "with the state"
 
+run log show "$dir" --session "$session"
+exits 0 "its events are shown"
+prints 'tool=evil\u001b[31m ' "foreign texts are escaped once"
+check "and not twice" sh -c '! grep -qF "\\\\" "$1"' - "$work/out"
+check "an id is its JSON text" grep -qE ' id=("[^\"]|[0-9])' "$work/out"
+
 run proof-pack "$session" --audit-dir "$dir"
 exits 0 "packing again is no error"
 prints "$pack" "and names the same pack"
