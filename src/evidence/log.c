@@ -150,13 +150,26 @@ int log_open_segment(struct log *log, uint64_t first, bool create, struct err *e
     return 0;
 }
 
+/* Is there no segment that goes on where this one ends? A head that was rewound, or that
+ * the others no longer have, may say just that of a segment that is long closed. */
+static bool is_last_segment(const struct log *log)
+{
+    char path[FILE_PATH_MAX];
+    struct err ignored;
+
+    if (log->state.segment == log->state.range.size)
+        return true;
+    return segment_path(path, log->log_dir, log->state.range.size, &ignored) == 0 &&
+           access(path, F_OK) < 0 && errno == ENOENT;
+}
+
 /* Does the segment end where the head says, and is it still in its directory? */
 static bool segment_agrees(const struct log *log)
 {
     struct stat st;
 
     return fstat(log->segment_fd, &st) == 0 && st.st_nlink > 0 &&
-           (uint64_t)st.st_size == log->state.offset;
+           (uint64_t)st.st_size == log->state.offset && is_last_segment(log);
 }
 
 int log_load(struct log *log, struct err *err)

@@ -380,6 +380,28 @@ static void append_bytes(const char *path, str bytes)
     ok(fd >= 0 && file_write(fd, bytes, NULL, &err) == 0, "spoil: %s", err.msg);
 }
 
+/* A writer whose head the others no longer have, at the end of a segment that they have
+ * closed. */
+static void test_head_of_a_closed_segment(void)
+{
+    struct lab l = lab_make();
+    struct err err = { 0 };
+    struct log *log = lab_open(&l, &err), *other = NULL;
+    struct log_options small = lab_options(&l);
+    bool marks[3] = { false };
+
+    small.segment_max = 1;
+    ok(log && lab_append(log, 0, NULL, &err) == 0, "append: %s", err.msg);
+    ok(unlink(lab_path(&l, "log/head")) == 0, "the head goes");
+    ok(log_open(&other, &small, &err) == 0 && lab_append(other, 1, NULL, &err) == 0,
+       "another makes it anew, and begins new segments: %s", err.msg);
+    ok(lab_append(log, 2, NULL, &err) == 0, "the first goes on: %s", err.msg);
+    ok(walk_log(&l, marks, 3) > 0 && all_marked(marks, 3), "in one history");
+    ok(log_close(log, &err) == 0, "close: %s", err.msg);
+    ok(log_close(other, &err) == 0, "close: %s", err.msg);
+    lab_remove(&l);
+}
+
 static void test_torn_tails(void)
 {
     static const struct {
@@ -911,6 +933,7 @@ int main(void)
     test_a_stopped_process_does_not_freeze_the_others();
     test_head_is_never_trusted();
     test_head_removed_while_in_use();
+    test_head_of_a_closed_segment();
     test_torn_tails();
     test_whole_lines_are_adopted();
     test_damage_is_refused();

@@ -453,7 +453,8 @@ static int rebuild(struct publication *p, uint64_t *events, struct err *err)
     struct log *log = p->log;
     int result;
 
-    if (path_join(p->tile_dir, log->log_dir, "tile", err) < 0 || log_lock(log, err) < 0)
+    if (path_join(p->tile_dir, log->log_dir, "tile", err) < 0 ||
+        origin_read(&log->origin, log->log_dir, err) < 0 || log_lock(log, err) < 0)
         return -1;
     result = log_recover(log, err);
     *events = log->state.range.size;
