@@ -28,7 +28,7 @@ for line in sys.stdin:
         answer = {"jsonrpc": "2.0", "id": one["id"], "result": {"echo": one.get("params")}}
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()
-if mode == "stubborn":
+if mode in ("stubborn", "silent"):
     time.sleep(60)
 PY
 call() { printf '{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":{"name":"%s"}}\n' "$1" "$2"; }
