@@ -525,8 +525,8 @@ static void close_all(struct relay *r)
 
 static const char *open_calls_reason(const struct relay *r)
 {
-    if (r->signalled)
-        return "shutdown";
+    if (r->signalled || r->ended_server)
+        return "shutdown"; /* we ended the server, not it itself */
     if (r->client_gone)
         return "client_gone";
     return r->server_exited || r->server_ended ? "server_exit" : "shutdown";
