@@ -4,7 +4,7 @@
 
     check_pack.py PACK [OUT]
 
-With OUT, leaves there what `openssl pkeyutl -verify` needs: manifest.bin and key.der for
+With the directory OUT (made if it is not there), leaves there what `openssl pkeyutl -verify` needs: manifest.bin and key.der for
 pack_signature.sig, checkpoint.txt and checkpoint.sig for the log's signature.
 """
 import base64
@@ -13,7 +13,12 @@ import json
 import os
 import sys
 
+if len(sys.argv) not in (2, 3):
+    sys.exit("usage: check_pack.py PACK [OUT]\n"
+             "PACK is the directory of a pack; OUT gets what openssl needs.")
 pack = sys.argv[1]
+if not os.path.isfile(os.path.join(pack, "pack_manifest.json")):
+    sys.exit("check_pack.py: '%s' is not a pack: it has no pack_manifest.json" % pack)
 
 
 def read(name):
@@ -89,6 +94,7 @@ if len(sys.argv) > 2:
     parts = {"manifest.bin": canonical(signed), "checkpoint.txt": (text + "\n").encode(),
              "checkpoint.sig": blob[4:],
              "key.der": bytes.fromhex("302a300506032b6570032100") + key}
+    os.makedirs(sys.argv[2], exist_ok=True)
     for name, data in parts.items():
         with open(os.path.join(sys.argv[2], name), "wb") as f:
             f.write(data)

@@ -4,6 +4,7 @@
 # openssl, stock Node. What they run is what docs/pack.md and docs/receipt.md say.
 #     pack.t RECORD      RECORD DIR records a session and prints its pack
 . tests/cli/tap.sh
+. tests/interop/blocks.sh
 case $1 in /*) record=$1 ;; *) record=$PWD/$1 ;; esac
 
 have() { # PROGRAM WHAT
@@ -34,6 +35,25 @@ if have python3 "Python checks the pack"; then
         fi
     fi
 fi
+blocks docs/pack.md
+blocks docs/receipt.md
+pages=no
+if have python3 "the commands of the pages" && have openssl "the commands of the pages" &&
+    have node "the commands of the pages"; then
+    pages=yes
+    export P="$pack"
+    for script in "$work"/pack-*.sh "$work"/receipt-*.sh; do
+        run_block . "$script"
+        status=$?
+        result $status "$(basename "$script" .sh) of the pages runs"
+    done
+    [ "$(ls "$work"/pack-*.sh "$work"/receipt-*.sh | wc -l)" -eq 7 ]
+    result $? "all commands of the pages"
+    status=0
+    python3 tests/interop/check_pack.py >"$work/out" 2>"$work/err" || status=$?
+    [ $status -ne 0 ] && grep -q '^usage: ' "$work/err"
+    result $? "check_pack.py without arguments says how it is used"
+fi
 if have node "Node computes the hashes of the receipts"; then
     check "Node computes the hashes of the receipts" \
         node tests/interop/receipt_hashes.js "$pack"
@@ -51,6 +71,14 @@ if have python3 "Python sees a changed event"; then
     else
         result 0 "Python sees a changed event"
     fi
+fi
+if [ $pages = yes ]; then
+    for n in 01 03; do
+        run_block . "$work/pack-$n.sh"
+        status=$?
+        [ $status -ne 0 ]
+        result $? "pack-$n of the pages refuses a changed event"
+    done
 fi
 run verify-pack "$pack"
 exits 2 "and so do we"

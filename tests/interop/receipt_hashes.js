@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // node receipt_hashes.js PACK: the hash of every receipt, as the log states it.
 const fs = require("fs"), crypto = require("crypto"), path = require("path");
+if (process.argv.length !== 3) {
+    console.error("usage: node receipt_hashes.js PACK");
+    process.exit(1);
+}
 const lines = (name) =>
     fs.readFileSync(path.join(process.argv[2], name), "utf8").trim().split("\n").map(JSON.parse);
 const canonical = (v) =>
