@@ -5,10 +5,11 @@
 #   make            build/assay and libassay          make soak    the long tests
 #   make test       everything quick, two compilers   make fuzz    FUZZ_SECONDS per target
 #   make demo       a first look                      make bench   measurements
-#   make install    PREFIX=/usr/local DESTDIR=        make format  rewrite with clang-format
+#   make install    PREFIX= DESTDIR= LIBDIR=          make format  rewrite with clang-format
 #   make clean      remove every build directory
 
 PREFIX ?= /usr/local
+LIBDIR ?= lib# below PREFIX; packagers may want lib/<triplet>
 DESTDIR ?=
 FUZZ_SECONDS ?= 60
 
@@ -17,7 +18,7 @@ all: build/build.ninja
 
 build/build.ninja:
 	@tools/install-deps build
-	@meson setup build --prefix=$(PREFIX)
+	@meson setup build --prefix=$(PREFIX) --libdir=$(LIBDIR)
 
 test:
 	@tools/install-deps test
@@ -40,9 +41,10 @@ fuzz:
 	@tools/run-fuzz $(FUZZ_SECONDS)
 
 install: all
-	@meson configure build --prefix=$(PREFIX)
+	@meson configure build --prefix=$(PREFIX) --libdir=$(LIBDIR)
 	@ninja -C build product
 	@DESTDIR=$(DESTDIR) meson install -C build --no-rebuild
+	@tools/after-install "$(PREFIX)" "$(LIBDIR)" "$(DESTDIR)"
 
 format:
 	@tools/install-deps test
