@@ -711,6 +711,26 @@ static void test_a_key_may_come_back(void)
     lab_remove(&l);
 }
 
+static void test_a_log_is_handed_over_by_its_key(void)
+{
+    struct lab l = lab_make();
+    struct err err = { 0 };
+    struct log *log = lab_open(&l, &err);
+    CLEANUP(signer_release) struct signer next = { 0 };
+
+    ok(log && keys_generate(&l.keys, &entropy_system, "next", &next, &err) == 0 &&
+           log_rotate_key(log, &next, &err) == 0 && lab_append(log, 1, NULL, &err) == 0 &&
+           log_close(log, &err) == 0,
+       "rotated: %s", err.msg);
+    ok(is_sound(&l), "the log verifies");
+    ok(run("awk '!(/^— / && before) { print } { before = /^— / }' '%s' > '%s'",
+           lab_path(&l, "log/checkpoints"), lab_path(&l, "less")) == 0 &&
+           rename(lab_path(&l, "less"), lab_path(&l, "log/checkpoints")) == 0,
+       "the signature of the key before goes");
+    ok(!is_sound(&l), "and any key could have done that");
+    lab_remove(&l);
+}
+
 static void rotate_in_child(const struct lab *l, int number)
 {
     CLEANUP(signer_release) struct signer next = { 0 };
@@ -944,6 +964,7 @@ int main(void)
     test_key_rotation();
     test_anyone_finishes_a_key_rotation();
     test_a_key_may_come_back();
+    test_a_log_is_handed_over_by_its_key();
     test_rotations_at_once();
     test_recovery_after_anothers_rotation();
     test_a_gap_holds_any_reason();

@@ -119,11 +119,59 @@ static void check_keys(struct walk *w)
     }
 }
 
+/* The keys that signed a note are good when one of them was. False when none was. */
+static bool hand_over(const struct walk *w, str bytes, bool good[static ORIGIN_KEYS_MAX])
+{
+    bool by[ORIGIN_KEYS_MAX] = { false };
+    bool any = false, vouched = false;
+    struct err ignored;
+    struct note note;
+
+    if (note_parse(&note, bytes, &ignored) < 0)
+        return true; /* said already */
+    for (size_t i = 0; i < w->origin.count; i++) {
+        by[i] = note_verify(&note, &w->origin.keys[i], 1) == NOTE_SIGNED;
+        any |= by[i];
+        vouched |= by[i] && good[i];
+    }
+    for (size_t i = 0; vouched && i < w->origin.count; i++)
+        good[i] |= by[i];
+    return vouched || !any;
+}
+
+/* The first checkpoint of a new key is signed by the one before it, too. Else anyone
+ * could write a log of this name that goes over to a key of their own. */
+static void check_succession(struct walk *w)
+{
+    CLEANUP(buf_release) struct buf newest = { .max = NOTE_MAX };
+    const struct note_key *keys = w->origin.keys;
+    bool good[ORIGIN_KEYS_MAX] = { false };
+    str rest = w->list.bytes, note;
+    struct checkpoint c;
+    struct err ignored;
+    bool handed = true;
+
+    if (w->origin.count < 2)
+        return;
+    for (size_t i = 0; i < w->origin.count; i++)
+        good[i] = note_key_equal(&keys[i], &keys[w->origin.count - 1]);
+    while (handed && origin_next_note(&rest, &note))
+        handed = hand_over(w, note, good);
+    if (handed && origin_checkpoint(&w->origin, w->log_dir, &c, &newest, &ignored) == 0 &&
+        newest.n)
+        handed = hand_over(w, buf_str(&newest), good);
+    if (!handed)
+        logcheck_find(w, LOGCHECK_CHECKPOINT,
+                      "a new key signed the log, and no signature of a key before it "
+                      "shows that the log was handed over");
+}
+
 void logcheck_end(struct walk *w)
 {
     check_end(w);
     check_signed(w);
     check_places(w);
     check_keys(w);
+    check_succession(w);
     check_head(w);
 }

@@ -281,7 +281,7 @@ static int append_to_list(const struct log *log, str note, struct err *err)
         return -1;
     buf_add(&entry, note);
     buf_add_char(&entry, '\n');
-    if (file_write(fd, buf_str(&entry), NULL, err) == 0)
+    if (file_write(fd, buf_str(&entry), NULL, err) == 0 && file_datasync(fd, err) == 0)
         return 0;
     if (cut_half_note(fd, &undo) < 0)
         err_wrap(err, "half a note could not be undone");
@@ -318,8 +318,8 @@ static int snapshot(struct publication *p, struct err *err)
 }
 
 /* The first checkpoint of a new key carries the signature of the old one too, whoever
- * makes it. Without the old secret the key_rotate event has to do. */
-static void see_rotation(struct publication *p, str newest)
+ * makes it: without that, nobody could tell the new key from a stranger's. */
+static int see_rotation(struct publication *p, str newest, struct err *err)
 {
     const struct origin *now = &p->log->origin;
     struct origin before = *now;
@@ -328,9 +328,12 @@ static void see_rotation(struct publication *p, str newest)
 
     if (now->count < 2 || newest.n == 0 || note_parse(&n, newest, &ignored) < 0 ||
         note_verify(&n, &now->keys[0], 1) == NOTE_SIGNED)
-        return;
+        return 0;
     before.keys[0] = now->keys[1];
-    p->rotated = origin_signer(&before, &p->log->keys, &p->before, &ignored) == 0;
+    if (origin_signer(&before, &p->log->keys, &p->before, err) < 0)
+        return err_wrap(err, "the key before the new one must hand the log over");
+    p->rotated = true;
+    return 0;
 }
 
 static int prepare(struct publication *p, struct err *err)
@@ -343,7 +346,8 @@ static int prepare(struct publication *p, struct err *err)
         origin_read(&log->origin, log->log_dir, err) < 0 || snapshot(p, err) < 0 ||
         origin_checkpoint(&log->origin, log->log_dir, &p->newest, &newest, err) < 0)
         return -1;
-    see_rotation(p, buf_str(&newest));
+    if (see_rotation(p, buf_str(&newest), err) < 0)
+        return -1;
     return origin_remembered(&log->origin, &log->keys, &p->remembered, err);
 }
 
