@@ -73,7 +73,7 @@ struct log {
 
     pthread_mutex_t loss_mutex;
     struct loss loss;
-    uint64_t lost_total; /* under loss_mutex */
+    _Atomic uint64_t lost_total; /* read without loss_mutex */
 
     pthread_mutex_t sync_mutex;
     pthread_cond_t sync_done;
