@@ -20,13 +20,13 @@
  *
  * Evidence before effect: when assay_call_request() returns 0 the request is in the log
  * and may be sent; when assay_call_response() returns 0 the answer and its receipt are in
- * the log and the answer may be used. When they return -1, neither may be done, and the
- * code says why:
+ * the log and the answer may be used. When they return -1, neither may be done:
  *
- *     ASSAY_FORMAT, ASSAY_REFUSED   what was passed in is wrong, or the moment is:
- * nothing was recorded, and nothing is missing any other                     evidence
- * could not be written: the next event that can be is a `gap` that says so, and the
- * session is not complete
+ * - what was passed in was wrong, or the moment was (ASSAY_FORMAT, ASSAY_REFUSED, and
+ *   ASSAY_LIMIT for a message too large): nothing was recorded, and nothing is missing;
+ * - or evidence could not be written (most often ASSAY_SYSTEM, ASSAY_TIMEOUT): once it
+ *   can be again, a `gap` event says first how much is missing, and the session is not
+ *   complete.
  *
  * A handle is used by one thread at a time; several sessions of one log may be used by
  * several threads. Text is UTF-8. Pointers that are passed in are borrowed for the call.
