@@ -731,6 +731,22 @@ static void test_a_log_is_handed_over_by_its_key(void)
     lab_remove(&l);
 }
 
+static void test_who_signs_tells_what_it_mended(void)
+{
+    struct lab l = lab_make();
+    struct err err = { 0 };
+    struct log *log = lab_open(&l, &err), *other = lab_open(&l, &err);
+
+    ok(log && other && lab_append(log, 1, NULL, &err) == 0, "two writers: %s", err.msg);
+    ok(run("printf '{\"torn' >> '%s'%s", lab_path(&l, FIRST_SEGMENT), "") == 0, "torn");
+    ok(log_checkpoint(other, true, &err) == 0, "one signs: %s", err.msg);
+    log_abandon(other);
+    ok(run("grep -q '\"type\":\"repair\"' '%s'%s", lab_path(&l, FIRST_SEGMENT), "") == 0,
+       "and has told of the repair before it died");
+    ok(log_close(log, &err) == 0 && is_sound(&l), "the log verifies: %s", err.msg);
+    lab_remove(&l);
+}
+
 static void rotate_in_child(const struct lab *l, int number)
 {
     CLEANUP(signer_release) struct signer next = { 0 };
@@ -965,6 +981,7 @@ int main(void)
     test_anyone_finishes_a_key_rotation();
     test_a_key_may_come_back();
     test_a_log_is_handed_over_by_its_key();
+    test_who_signs_tells_what_it_mended();
     test_rotations_at_once();
     test_recovery_after_anothers_rotation();
     test_a_gap_holds_any_reason();

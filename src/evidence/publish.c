@@ -304,17 +304,13 @@ static int release(struct publication *p, struct err *err)
 
 /* --- the whole --- */
 
+/* With the `repair` of what looking at the end had to mend: we may not write again. */
 static int snapshot(struct publication *p, struct err *err)
 {
-    struct log *log = p->log;
-    int r;
-
-    if (log_lock(log, err) < 0)
+    if (log_begin(p->log, err) < 0)
         return -1;
-    r = log_load(log, err);
-    p->end = log->state;
-    log_unlock(log);
-    return r;
+    p->end = p->log->next;
+    return log_commit(p->log, NULL, err);
 }
 
 /* The first checkpoint of a new key carries the signature of the old one too, whoever
