@@ -258,7 +258,6 @@ FORGE_UNUSED static void receipt_with_anchor(struct forge *f)
 #define OTHER_PLACE "speaks of another receipt than the one in its place"
 #define BAD_PROOF   "the proof is not {\"size\":N,\"hashes\":[…]}"
 #define ANOTHER_KEY "the checkpoint is not signed by the key that signed the pack"
-#define SOME_ABSENT                                                                      \
-    "of log_events.jsonl, log_checkpoint and log_proof.json some are missing"
+#define SOME_ABSENT "is missing: whether the receipts are those of the log"
 
 #endif

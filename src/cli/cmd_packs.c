@@ -87,7 +87,8 @@ static enum exit_code run_list(int argc, char **argv)
     bool as_json = false;
     struct operands none = { .min = 0, .max = 0 };
     const struct option table[] = {
-        { "audit-dir", "DIR", "the audit directory", .text = &given },
+        { "audit-dir", "DIR", "the audit directory (default " PLACE_DEFAULT ")",
+          .text = &given },
         { "json", NULL, "print JSON", .flag = &as_json },
         { 0 },
     };
@@ -101,7 +102,7 @@ static enum exit_code run_list(int argc, char **argv)
     if (!options_parse(&packs_list, table, argc, argv, &none, &code))
         return code;
     if (place_find(dir, given, &err) < 0 || scan(dir, packs, &names, &count, &err) < 0)
-        return command_fail(&err);
+        return command_fail_as(&packs_list, as_json, &err);
     pretty_init(&json, &text);
     pretty_object(&json, NULL);
     pretty_array(&json, "packs");
@@ -170,7 +171,7 @@ static void show_text(const struct pack_view *v, const struct verify_result *r)
     for (size_t i = 0; i < r->findings.count; i++)
         printf("  %s " STR_FMT "\n", finding_info(r->findings.items[i].code)->name,
                STR_ARG(r->findings.items[i].message));
-    pack_view_print(v);
+    pack_view_print(v, r);
     printf("\n%s\n", VERIFY_BOUNDARY);
 }
 
@@ -182,6 +183,7 @@ static void show_json(const struct pack_view *v, const struct verify_result *r)
     pretty_init(&p, &text);
     pretty_object(&p, NULL);
     pretty_bool(&p, "sound", r->verdict == VERIFY_SOUND);
+    pretty_bool(&p, "key_known", r->signature_good && r->key != KEY_UNKNOWN);
     pack_view_members(v, &p, true);
     pretty_end_object(&p);
     if (text.failed)
@@ -193,15 +195,19 @@ static void show_json(const struct pack_view *v, const struct verify_result *r)
 static enum exit_code show(const char *path, bool json)
 {
     CLEANUP(pack_view_release) struct pack_view v = { 0 };
-    const struct verify_options options = { .clock = &clock_system };
+    struct err err = { 0 }, no_keys = { 0 };
+    struct keys keys;
+    const struct verify_options options = {
+        .clock = &clock_system,
+        .keys = keys_open(&keys, NULL, &no_keys) == 0 ? &keys : NULL,
+    };
     struct verify_result result = { 0 };
     enum exit_code code;
-    struct err err = { 0 };
 
     if (verify_pack(path, &options, &result, &err) < 0 ||
         pack_view_open(&v, path, &err) < 0) {
         code = result.verdict == VERIFY_TAMPERED ? EXIT_INTEGRITY : EXIT_BAD_INPUT;
-        command_fail(&err);
+        command_fail_as(&packs_show, json, &err);
     } else {
         code = result.verdict == VERIFY_SOUND ? EXIT_GOOD : EXIT_INTEGRITY;
         (json ? show_json : show_text)(&v, &result);
@@ -216,7 +222,8 @@ static enum exit_code run_show(int argc, char **argv)
     bool json = false;
     struct operands pack = { .min = 0, .max = 1 };
     const struct option table[] = {
-        { "audit-dir", "DIR", "the audit directory", .text = &given },
+        { "audit-dir", "DIR", "the audit directory (default " PLACE_DEFAULT ")",
+          .text = &given },
         { "json", NULL, "print JSON", .flag = &json },
         { 0 },
     };
@@ -227,7 +234,7 @@ static enum exit_code run_show(int argc, char **argv)
     if (!options_parse(&packs_show, table, argc, argv, &pack, &code))
         return code;
     if (find_pack(path, pack.count ? pack.at[0] : NULL, given, &err) < 0)
-        return command_fail(&err);
+        return command_fail_as(&packs_show, json, &err);
     return show(path, json);
 }
 

@@ -22,7 +22,7 @@ struct answer {
     bool json;
     struct buf text;
     struct pretty pretty;
-    uint64_t packs;
+    struct err failed; /* why there are not more */
 };
 
 static void answer_begin(struct answer *a, bool json)
@@ -41,7 +41,6 @@ static void tell_pack(void *ctx, const struct pack_result *pack)
     struct answer *a = ctx;
     struct pretty *p = &a->pretty;
 
-    a->packs++;
     if (pack->rebuilt)
         diag_say("%" PRIu64
                  " receipts were lost and made again from their events; %" PRIu64
@@ -64,6 +63,13 @@ static void tell_pack(void *ctx, const struct pack_result *pack)
     pretty_end_object(p);
 }
 
+/* Said at once, and part of the JSON at the end. */
+static enum exit_code fail(struct answer *a, const struct err *err)
+{
+    a->failed = *err;
+    return command_fail(err);
+}
+
 static void answer_end(struct answer *a, const struct dead_result *recovered)
 {
     struct pretty *p = &a->pretty;
@@ -76,6 +82,11 @@ static void answer_end(struct answer *a, const struct dead_result *recovered)
         pretty_u64(p, "sessions", recovered->sessions);
         pretty_u64(p, "calls_lost", recovered->lost);
         pretty_u64(p, "left", recovered->left);
+    }
+    if (a->failed.code) {
+        pretty_text(p, "command", "proof-pack");
+        pretty_text(p, "error", a->failed.msg);
+        pretty_text(p, "status", "error");
     }
     pretty_end_object(p);
     printf("%s\n", buf_cstr(&a->text));
@@ -149,22 +160,23 @@ static enum exit_code pack_session(const char *dir, const char *id, struct answe
 
     progress_start(&bar, "reading the log", &clock_system);
     if (sessions_read(&list, dir, &options, &err) < 0)
-        return command_fail(&err);
+        return fail(a, &err);
     progress_finish(&bar);
     if (!list.first) {
         err_set(&err, ERR_NOTFOUND, "there is no session '%s' in '%s'", id, dir);
-        return command_fail(&err);
+        return fail(a, &err);
     }
     if (why_not(list.first)) {
-        diag_say("session %s %s", id, why_not(list.first));
+        err_set(&err, ERR_REFUSED, "session %s %s", id, why_not(list.first));
+        fail(a, &err);
         return EXIT_NO;
     }
     if (open_log(&log, &keys, dir, &err) < 0)
-        return command_fail(&err);
+        return fail(a, &err);
     r = pack_parts(log, list.first, dir, a, &err);
     if (log_close(log, &closing) < 0 && r == 0)
-        return command_fail(&closing);
-    return r < 0 ? command_fail(&err) : EXIT_GOOD;
+        return fail(a, &closing);
+    return r < 0 ? fail(a, &err) : EXIT_GOOD;
 }
 
 /* --- recovery --- */
@@ -186,12 +198,12 @@ static enum exit_code recover(const char *dir, struct answer *a, struct dead_res
     int r;
 
     if (open_log(&log, &keys, dir, &err) < 0)
-        return command_fail(&err);
+        return fail(a, &err);
     r = dead_recover(log, &options, done, &err);
     if (log_close(log, &closing) < 0 && r == 0)
-        return command_fail(&closing);
+        return fail(a, &closing);
     if (r < 0)
-        return command_fail(&err);
+        return fail(a, &err);
     if (!a->json)
         diag_say("%" PRIu64 " dead writers, %" PRIu64 " sessions ended for them, %" PRIu64
                  " calls without an answer",
@@ -264,7 +276,7 @@ static enum exit_code list_sessions(const char *dir, bool json)
 
     progress_start(&bar, "reading the log", &clock_system);
     if (sessions_read(&list, dir, &options, &err) < 0)
-        return command_fail(&err);
+        return command_fail_as(&cmd_proof_pack, json, &err);
     progress_finish(&bar);
     if (json) {
         list_as_json(dir, &list);
@@ -283,7 +295,8 @@ static enum exit_code run(int argc, char **argv)
     bool json = false, all_dead = false;
     struct operands session = { .min = 0, .max = 1 };
     const struct option table[] = {
-        { "audit-dir", "DIR", "the audit directory", .text = &given },
+        { "audit-dir", "DIR", "the audit directory (default " PLACE_DEFAULT ")",
+          .text = &given },
         { "recover", NULL, "end and pack the sessions of processes that died",
           .flag = &all_dead },
         { "json", NULL, "print JSON", .flag = &json },
@@ -298,17 +311,17 @@ static enum exit_code run(int argc, char **argv)
     if (!options_parse(&cmd_proof_pack, table, argc, argv, &session, &code))
         return code;
     if (all_dead && session.count) {
-        diag_say("--recover takes no session: it ends all that are dead");
-        return EXIT_BAD_INPUT;
+        err_set(&err, ERR_FORMAT,
+                "--recover takes no session: it ends all that are dead");
+        return command_fail_as(&cmd_proof_pack, json, &err);
     }
     if (place_find(dir, given, &err) < 0)
-        return command_fail(&err);
+        return command_fail_as(&cmd_proof_pack, json, &err);
     if (!all_dead && !session.count)
         return list_sessions(dir, json);
     answer_begin(&a, json);
     code = all_dead ? recover(dir, &a, &done) : pack_session(dir, session.at[0], &a);
-    if (code == EXIT_GOOD || a.packs || all_dead)
-        answer_end(&a, all_dead ? &done : NULL);
+    answer_end(&a, all_dead ? &done : NULL);
     buf_release(&a.text);
     return code;
 }

@@ -47,15 +47,26 @@ static int read_lock(struct setup *s, const char *path, struct err *err)
     return 0;
 }
 
+/* In either case: other tools print fingerprints in capitals. */
+static bool read_fingerprint(struct digest *out, const char *text)
+{
+    char lower[2 * DIGEST_SIZE];
+
+    if (strlen(text) != sizeof(lower))
+        return false;
+    for (size_t i = 0; i < sizeof(lower); i++)
+        lower[i] = text[i] >= 'A' && text[i] <= 'F' ? (char)(text[i] | 0x20) : text[i];
+    return digest_from_hex(out, str_of(lower, sizeof(lower)));
+}
+
 static int set_up(struct setup *s, const struct request *q, struct err *err)
 {
     struct err no_keys = { .code = ERR_NONE };
     uint8_t commit[20];
 
-    if (q->signer && !digest_from_hex(&s->signer, str_from(q->signer)))
+    if (q->signer && !read_fingerprint(&s->signer, q->signer))
         return err_set(err, ERR_FORMAT,
-                       "--signer '%s' is not a fingerprint of 64 lower-case hex digits",
-                       q->signer);
+                       "--signer '%s' is not a fingerprint of 64 hex digits", q->signer);
     if (q->commit && !hex_decode(commit, sizeof(commit), str_from(q->commit)))
         return err_set(err, ERR_FORMAT,
                        "--expected-commit-sha '%s' is not 40 lower-case hex digits",
@@ -114,22 +125,18 @@ static void put_verdict(const char *dir, const struct verify_result *v)
 
 static void put_key(const struct verify_result *v)
 {
+    CLEANUP(buf_release) struct buf words = { 0 };
     char hex[2 * DIGEST_SIZE];
 
     digest_hex(hex, &v->manifest.signer_pubkey_sha256);
-    printf("  %-10s %.64s\n  %-10s ", "key", hex, "");
-    if (!v->signature_good)
-        puts("its signature is not good: nobody vouches for this pack");
-    else if (v->key == KEY_PINNED)
-        puts("known: it is the key that you named");
-    else if (v->key == KEY_LOCAL)
-        printf("known: it is the key '%s' of this machine\n", v->local_id);
-    else
-        puts("unknown: compare this fingerprint with one that you got another way");
+    report_add_key_words(&words, v);
+    printf("  %-10s %.64s\n  %-10s %s\n", "key", hex, "", buf_cstr(&words));
 }
 
 static void put_facts(const struct verify_result *v)
 {
+    CLEANUP(buf_release) struct buf count = { 0 };
+    CLEANUP(buf_release) struct buf session = { 0 };
     const struct manifest *m = &v->manifest;
 
     if (!v->has_manifest)
@@ -137,15 +144,17 @@ static void put_facts(const struct verify_result *v)
     put_line("pack", m->pack_id);
     put_line("signed by", m->signer_id);
     put_key(v);
-    printf("  %-10s %llu, ", "receipts", (unsigned long long)v->receipts.count);
+    receipt_facts_add_count(&count, &v->receipts);
+    printf("  %-10s %s\n  %-10s ", "receipts", buf_cstr(&count), "time");
     put(m->timestamp_start);
     fputs(" to ", stdout);
     put(m->timestamp_end);
     puts("");
     put_line("claims", m->claim_check);
-    if (v->receipts.has_session)
-        printf("  %-10s %s\n", "session",
-               v->receipts.session_complete ? "complete" : "not complete");
+    if (v->receipts.has_session) {
+        receipt_facts_add_session(&session, &v->receipts);
+        printf("  %-10s %s\n", "session", buf_cstr(&session));
+    }
 }
 
 static void put_finding(const struct finding *f)
@@ -261,6 +270,15 @@ static void put_json_part(struct pretty *p, const struct ordered_pack *pack, str
     pretty_end_object(p);
 }
 
+static void put_json_session(struct pretty *p, const struct receipt_facts *f)
+{
+    pretty_bool(p, "session_complete", f->session_complete);
+    if (f->session_reason[0])
+        pretty_text(p, "session_reason", f->session_reason);
+    pretty_u64(p, "calls", f->calls);
+    pretty_u64(p, "calls_lost", f->calls_lost);
+}
+
 static void add_json(struct pretty *p, const struct ordered_pack *pack, str missing,
                      const struct verify_result *v, const struct report *r)
 {
@@ -274,7 +292,7 @@ static void add_json(struct pretty *p, const struct ordered_pack *pack, str miss
     put_json_part(p, pack, missing);
     put_json_signer(p, v);
     if (v->receipts.has_session)
-        pretty_bool(p, "session_complete", v->receipts.session_complete);
+        put_json_session(p, &v->receipts);
     put_json_requirements(p, v);
     pretty_text(p, "boundary", VERIFY_BOUNDARY);
     report_members(p, r);
@@ -457,7 +475,7 @@ static enum exit_code answer_all(const struct operands *dirs, const struct reque
 
     if (!packs) {
         err_set(&err, ERR_NOMEM, "no memory for %zu packs", count);
-        return command_fail(&err);
+        return command_fail_as(&cmd_verify_pack, q->json, &err);
     }
     for (size_t i = 0; i < count; i++)
         packs[i].dir = dirs->at[i];
@@ -474,7 +492,7 @@ static enum exit_code answer_all(const struct operands *dirs, const struct reque
         pretty_end_array(&p);
     buf_add_char(&json, '\n');
     if (buf_check(&json, "the answer", &err) < 0)
-        return command_fail(&err);
+        return command_fail_as(&cmd_verify_pack, q->json, &err);
     fwrite(json.p, 1, json.n, stdout);
     return code;
 }
@@ -507,10 +525,12 @@ static enum exit_code run(int argc, char **argv)
     if (!options_parse(&cmd_verify_pack, table, argc, argv, &dirs, &code))
         return code;
     if (dirs.count > 1 && (q.out || q.html || q.badge)) {
-        diag_say("--out, --html and --badge take one pack, %d were given", dirs.count);
-        return EXIT_BAD_INPUT;
+        err_set(&err, ERR_FORMAT,
+                "--out, --html and --badge take one pack, %d were given", dirs.count);
+        return command_fail_as(&cmd_verify_pack, q.json, &err);
     }
-    code = set_up(&s, &q, &err) < 0 ? command_fail(&err) : answer_all(&dirs, &q, &s);
+    code = set_up(&s, &q, &err) < 0 ? command_fail_as(&cmd_verify_pack, q.json, &err)
+                                    : answer_all(&dirs, &q, &s);
     lock_release(&s.lock);
     return code;
 }

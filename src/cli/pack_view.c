@@ -8,6 +8,7 @@
 #include "base/diag.h"
 #include "base/err.h"
 #include "evidence/receipt_pack.h"
+#include "evidence/report.h"
 
 void pack_view_release(struct pack_view *v)
 {
@@ -122,12 +123,13 @@ void pack_view_print_line(const struct pack_view *v)
 {
     CLEANUP(buf_release) struct buf session = { 0 };
     CLEANUP(buf_release) struct buf ended = { 0 };
+    uint64_t record = v->has_metadata && v->manifest.receipt_count; /* the session's */
 
     diag_escape(&session, v->manifest.run_id);
     diag_escape(&ended, v->manifest.timestamp_end);
-    printf("%s  %s  %8" PRIu64 " receipts  %-12s  %s\n", base_name(v->path),
-           buf_cstr(&ended), v->manifest.receipt_count, completeness(v),
-           buf_cstr(&session));
+    printf("%s  %s  %8" PRIu64 " %-8s  %-12s  %s\n", base_name(v->path), buf_cstr(&ended),
+           v->manifest.receipt_count - record, record ? "calls" : "receipts",
+           completeness(v), buf_cstr(&session));
 }
 
 static void print_fact(const char *name, str value)
@@ -158,7 +160,27 @@ static void print_receipt(const struct json *j)
     printf("\n");
 }
 
-void pack_view_print(const struct pack_view *v)
+/* What the check found out about the pack that it does not say itself. */
+static void print_checked(const struct verify_result *r)
+{
+    CLEANUP(buf_release) struct buf count = { 0 };
+    CLEANUP(buf_release) struct buf session = { 0 };
+    CLEANUP(buf_release) struct buf key = { 0 };
+    CLEANUP(buf_release) struct buf words = { 0 };
+
+    receipt_facts_add_count(&count, &r->receipts);
+    print_fact("receipts", buf_str(&count));
+    if (r->receipts.has_session)
+        receipt_facts_add_session(&session, &r->receipts);
+    print_fact("record", session.n ? buf_str(&session) : STR("no session facts"));
+    print_fact("signer", r->manifest.signer_id);
+    digest_add_hex(&key, &r->manifest.signer_pubkey_sha256);
+    print_fact("key", buf_str(&key));
+    report_add_key_words(&words, r);
+    print_fact("", buf_str(&words));
+}
+
+void pack_view_print(const struct pack_view *v, const struct verify_result *r)
 {
     CLEANUP(json_release) struct json j = { 0 };
     str rest = v->receipts.bytes, line;
@@ -167,8 +189,7 @@ void pack_view_print(const struct pack_view *v)
     print_fact("session", v->manifest.run_id);
     print_fact("from", v->manifest.timestamp_start);
     print_fact("to", v->manifest.timestamp_end);
-    print_fact("record", str_from(completeness(v)));
-    print_fact("signer", v->manifest.signer_id);
+    print_checked(r);
     printf("\n");
     while (receipt_line(&rest, &line)) {
         if (parse_receipt(&j, line) &&

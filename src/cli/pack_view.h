@@ -18,6 +18,7 @@
 #include "json/pretty.h"
 
 struct err;
+struct verify_result;
 
 struct pack_view {
     char path[FILE_PATH_MAX];
@@ -36,8 +37,8 @@ void pack_view_release(struct pack_view *v);
 /* One line of `packs list`. */
 void pack_view_print_line(const struct pack_view *v);
 
-/* The facts, then a line for each receipt. */
-void pack_view_print(const struct pack_view *v);
+/* The facts, with what the check found, then a line for each receipt. */
+void pack_view_print(const struct pack_view *v, const struct verify_result *r);
 
 /* The same as members of an open object; `receipts`: with all of them. */
 void pack_view_members(const struct pack_view *v, struct pretty *p, bool receipts);

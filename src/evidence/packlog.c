@@ -194,15 +194,17 @@ static int begin_late(struct reading *r, struct err *err)
     uint64_t part;
 
     p->begins_late = true;
-    verify_warn(r->v, "this is a later part of a session: without the parts before it, "
-                      "calls that span the cut are not closed, and an event left out "
-                      "at its beginning would not show");
     if (packreceipts_begin_late(&r->receipts, &p->history, &r->event, &part, err) < 0)
         return -1;
-    if (part == 1)
+    if (part != 1)
+        verify_warn(r->v,
+                    "this is a later part of a session: without the parts before it, "
+                    "calls that span the cut are not closed, and an event left out "
+                    "at its beginning would not show");
+    else
         find_event(r, FINDING_PACK_OMISSION,
                    "is not the first of its session, and this is part 1: an event was "
-                   "left out");
+                   "left out or moved");
     return 0;
 }
 
@@ -292,6 +294,7 @@ static int read_events(struct reading *r, str text, bool *whole, struct err *err
     while (goes_on && str_line(&text, &line)) {
         if (read_event(r, &json, line, &goes_on, err) < 0)
             return -1;
+        verify_advance(r->v, VERIFY_JSON_COST * (line.n + 1));
     }
     if (goes_on && text.n) {
         find(r->v, FINDING_MANIFEST_TAMPER, LOG_EVENTS_NAME,
@@ -390,6 +393,18 @@ static void remember(struct packlog *p, const struct manifest *m)
     p->parts++;
 }
 
+/* Without one of them the others show nothing. */
+static bool is_there(struct verify *v, const char *name, str *bytes)
+{
+    if (verify_file_bytes(v, name, bytes))
+        return true;
+    verify_add(
+        v, FINDING_MANIFEST_TAMPER, STAGE_LOG, str_from(name),
+        "'%s' is missing: whether the receipts are those of the log cannot be shown",
+        name);
+    return false;
+}
+
 int packlog_check(struct verify *v, struct packlog *earlier, struct err *err)
 {
     struct reading r = { .v = v, .p = earlier, .folds = true };
@@ -397,14 +412,11 @@ int packlog_check(struct verify *v, struct packlog *earlier, struct err *err)
     str events, note, proof, receipts;
     int result = 0;
 
-    if (!verify_file_bytes(v, LOG_EVENTS_NAME, &events) ||
-        !verify_file_bytes(v, LOG_CHECKPOINT_NAME, &note) ||
-        !verify_file_bytes(v, LOG_PROOF_NAME, &proof) ||
-        !verify_file_bytes(v, RECEIPT_PACK_NAME, &receipts)) {
-        find(v, FINDING_PACK_OMISSION, LOG_EVENTS_NAME,
-             "of log_events.jsonl, log_checkpoint and log_proof.json some are missing");
+    if (!is_there(v, LOG_EVENTS_NAME, &events) ||
+        !is_there(v, LOG_CHECKPOINT_NAME, &note) ||
+        !is_there(v, LOG_PROOF_NAME, &proof) ||
+        !is_there(v, RECEIPT_PACK_NAME, &receipts))
         return 0;
-    }
     if (!open_checkpoint(v, note, &c))
         return 0;
     r.checkpoint = &c;

@@ -224,6 +224,33 @@ static void check_time(struct checker *c)
               "its timestamp is not an ISO 8601 time");
 }
 
+static uint32_t member(const struct checker *c, const char *name)
+{
+    return json_member(&c->json, JSON_ROOT, str_from(name));
+}
+
+static void note_session(struct checker *c)
+{
+    struct receipt_facts *f = c->facts;
+    uint32_t reason = member(c, "reason");
+    int64_t lost = 0;
+    str text;
+
+    f->has_session = true;
+    f->session_complete = json_is(&c->json, member(c, "session_complete"), JSON_TRUE);
+    f->session_goes_on = json_is(&c->json, member(c, "final"), JSON_FALSE);
+    f->calls_lost =
+        json_int(&c->json, member(c, "lost"), &lost) && lost > 0 ? (uint64_t)lost : 0;
+    f->session_reason[0] = '\0';
+    if (!json_is(&c->json, reason, JSON_STRING))
+        return;
+    text = str_first(text_of(c, reason), sizeof(f->session_reason) - 1);
+    if (text.n && !memchr(text.p, '\0', text.n)) {
+        memcpy(f->session_reason, text.p, text.n);
+        f->session_reason[text.n] = '\0';
+    }
+}
+
 static void check_type(struct checker *c)
 {
     uint32_t node = json_member(&c->json, JSON_ROOT, STR("type"));
@@ -248,12 +275,9 @@ static void check_type(struct checker *c)
         findings_add(c->findings, &like,
                      "receipt %llu: a pack may not hold receipts of type '%s'",
                      (unsigned long long)c->facts->count, quoted(type).text);
-    if (str_is(type, "session_metadata")) {
-        uint32_t complete = json_member(&c->json, JSON_ROOT, STR("session_complete"));
-
-        c->facts->has_session = true;
-        c->facts->session_complete = json_is(&c->json, complete, JSON_TRUE);
-    }
+    c->facts->calls += str_is(type, "mcp_tool_call");
+    if (str_is(type, "session_metadata"))
+        note_session(c);
 }
 
 static bool is_ascii(struct checker *c, uint32_t name)
@@ -393,4 +417,45 @@ int receipt_pack_check(str text, const struct receipt_watch *watch,
     if (r == 0)
         *facts = found;
     return r;
+}
+
+/* --- for people --- */
+
+static void add_number(struct buf *out, uint64_t n, const char *noun)
+{
+    buf_printf(out, "%llu %s%s", (unsigned long long)n, noun, n == 1 ? "" : "s");
+}
+
+void receipt_facts_add_count(struct buf *out, const struct receipt_facts *f)
+{
+    bool whole = f->has_session && f->calls + 1 == f->count;
+
+    if (whole) {
+        add_number(out, f->calls, "call");
+        buf_add(out, STR(", and the session's record ("));
+    }
+    add_number(out, f->count, "receipt");
+    buf_add(out, whole ? STR(")") : STR(""));
+}
+
+void receipt_facts_add_session(struct buf *out, const struct receipt_facts *f)
+{
+    const char *between = ": ";
+
+    buf_add(out, f->session_complete ? STR("complete") : STR("not complete"));
+    if (f->session_complete)
+        return;
+    if (f->session_goes_on) {
+        buf_add(out, STR(": this is a part of it, and not the last"));
+        return;
+    }
+    if (f->session_reason[0]) {
+        buf_printf(out, ": it ended with '%s'", quoted(str_from(f->session_reason)).text);
+        between = ", ";
+    }
+    if (f->calls_lost) {
+        buf_add(out, str_from(between));
+        add_number(out, f->calls_lost, "call");
+        buf_add(out, f->calls_lost == 1 ? STR(" has no answer") : STR(" have no answer"));
+    }
 }

@@ -15,24 +15,31 @@
 #include <stdint.h>
 
 #include "base/attr.h"
+#include "base/buf.h"
 #include "base/str.h"
 #include "evidence/crypto.h"
 #include "evidence/finding.h"
 
 struct err;
 
-#define RECEIPT_PACK_NAME "receipt_pack.jsonl"
-#define RECEIPT_LINE_MAX  ((size_t)64 << 20)
+#define RECEIPT_PACK_NAME  "receipt_pack.jsonl"
+#define RECEIPT_LINE_MAX   ((size_t)64 << 20)
+#define RECEIPT_REASON_MAX 64
 
 /* What the lines say together. */
 struct receipt_facts {
     uint64_t count;     /* objects found */
+    uint64_t calls;     /* those of type mcp_tool_call */
     uint64_t bad_lines; /* lines that are no JSON object */
     uint64_t faults;    /* receipts' own errors: what `receipt_integrity` is about */
     bool head_known;    /* the last receipt has a canonical form, or there is none */
     struct digest head; /* its SHA-256; SHA-256("empty") of none */
     bool has_session;   /* a session_metadata receipt is there; of the last one: */
     bool session_complete;
+    bool session_goes_on;                    /* it is a part, and not the last one */
+    char session_reason[RECEIPT_REASON_MAX]; /* why it ended, cut; "" when it is not said
+                                              */
+    uint64_t calls_lost;                     /* calls without an answer, as it says */
 };
 
 /* Take the next line that is not blank off *rest; false at the end. A '\r' before the
@@ -50,6 +57,13 @@ struct receipt_watch {
 MUST_CHECK int receipt_pack_check(str text, const struct receipt_watch *watch,
                                   struct findings *findings, struct receipt_facts *facts,
                                   struct err *err);
+
+/* For people: "1 call, and the session's record (2 receipts)"; "3 receipts" of others. */
+void receipt_facts_add_count(struct buf *out, const struct receipt_facts *f);
+
+/* For people: "complete", or why it is not: "not complete: it ended with 'crash', 1 call
+ * has no answer". Foreign bytes are escaped. */
+void receipt_facts_add_session(struct buf *out, const struct receipt_facts *f);
 
 /* Is this a type that a pack may hold? */
 bool receipt_type_allowed(str type);

@@ -86,6 +86,25 @@ void report_of(struct report *r, const struct verify_result *v, const struct loc
     r->claim_set_hash = &m->claim_set_hash;
 }
 
+void report_add_key_words(struct buf *out, const struct verify_result *v)
+{
+    if (!v->signature_good)
+        buf_add(out, STR("its signature is not good: nobody vouches for this pack"));
+    else if (v->key == KEY_PINNED)
+        buf_add(out, STR("known: it is the key that you named"));
+    else if (v->key == KEY_LOCAL)
+        buf_printf(out, "known: it is the key '%s' of this machine", v->local_id);
+    else
+        buf_add(out,
+                STR("unknown: compare this fingerprint with one that you got another "
+                    "way"));
+}
+
+bool report_signer_unknown(const struct report *r)
+{
+    return r->passed && r->result && r->result->key == KEY_UNKNOWN;
+}
+
 static void add_seed_digest(struct buf *b, const struct digest *d)
 {
     if (!d) {

@@ -61,6 +61,12 @@ void report_id(char out[static REPORT_ID_TEXT], const struct report *r); /* no N
 /* PASS, HONEST_FAIL, TAMPERED or UNTRUSTED. */
 const char *report_overall(const struct report *r);
 
+/* Whether the key that signed is known, for people. Not escaped for HTML. */
+void report_add_key_words(struct buf *out, const struct verify_result *v);
+
+/* Sound, and nobody here knows who signed it: not the same as verified. */
+bool report_signer_unknown(const struct report *r);
+
 /* verify_transcript.md: the same for a reader. Both times are RFC 3339. */
 struct transcript {
     const struct report *report;

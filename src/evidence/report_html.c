@@ -75,8 +75,24 @@ static struct banner banner_of(const struct report *r)
     if (r->result->verdict == VERIFY_UNMET)
         return (struct banner){ "Sound, but not what you asked for", "--warn",
                                 "Nothing was changed; a requirement is not met." };
+    if (report_signer_unknown(r))
+        return (struct banner){ "Sound &mdash; signed by a key that is not known here",
+                                "--warn",
+                                "Nothing was changed since this pack was signed. But "
+                                "whoever made the pack may have made the key." };
     return (struct banner){ "Sound", "--good",
                             "Nothing was changed since this pack was signed." };
+}
+
+/* What to do about a key that nobody here knows. */
+static void add_advice(struct buf *out, const struct digest *key)
+{
+    buf_add(out,
+            STR("<p>Compare this fingerprint with one that you got another way, from "
+                "the person or the machine that signed:<br><code>"));
+    digest_add_hex(out, key);
+    buf_add(out, STR("</code></p>\n<p>If they are the same, <code>assay verify-pack "
+                     "--signer FINGERPRINT</code> checks it for you.</p>\n"));
 }
 
 static void add_header(struct buf *out, const struct report *r, const char *name)
@@ -85,25 +101,19 @@ static void add_header(struct buf *out, const struct report *r, const char *name
 
     buf_printf(out, "<header style=\"--c:var(%s)\"><h1>%s</h1>\n<p>%s</p>\n", b.colour,
                b.title, b.words);
+    if (report_signer_unknown(r))
+        add_advice(out, &r->result->manifest.signer_pubkey_sha256);
     buf_add(out, STR("<p class=\"soft\">"));
     add_text(out, str_from(name));
-    buf_printf(out, " &middot; verified %.24s by assay %s</p></header>\n", r->verified_at,
+    buf_printf(out, " &middot; checked %.24s by assay %s</p></header>\n", r->verified_at,
                ASSAY_VERSION);
-}
-
-static str key_words(const struct verify_result *v)
-{
-    if (!v->signature_good)
-        return STR("the signature is not good: nobody vouches for this pack");
-    if (v->key == KEY_PINNED)
-        return STR("known: it is the key that you named");
-    if (v->key == KEY_LOCAL)
-        return STR("known: it is in your key directory");
-    return STR("unknown: compare the fingerprint with one that you got another way");
 }
 
 static void add_facts(struct buf *out, const struct report *r)
 {
+    CLEANUP(buf_release) struct buf key = { 0 };
+    CLEANUP(buf_release) struct buf count = { 0 };
+    CLEANUP(buf_release) struct buf session = { 0 };
     const struct verify_result *v = r->result;
     const struct manifest *m = &v->manifest;
 
@@ -114,15 +124,17 @@ static void add_facts(struct buf *out, const struct report *r)
     add_row(out, "Run", m->run_id);
     add_row(out, "Signed by", m->signer_id);
     add_digest_row(out, "Fingerprint", &m->signer_pubkey_sha256);
-    add_row(out, "Key", key_words(v));
-    buf_printf(out, "<tr><th>Receipts</th><td>%llu</td></tr>\n",
-               (unsigned long long)r->receipt_count);
+    report_add_key_words(&key, v);
+    add_row(out, "Key", buf_str(&key));
+    receipt_facts_add_count(&count, &v->receipts);
+    add_row(out, "Receipts", buf_str(&count));
     add_row(out, "From", m->timestamp_start);
     add_row(out, "To", m->timestamp_end);
     add_row(out, "Claims", m->claim_check);
-    if (v->receipts.has_session)
-        add_row(out, "Session",
-                v->receipts.session_complete ? STR("complete") : STR("not complete"));
+    if (v->receipts.has_session) {
+        receipt_facts_add_session(&session, &v->receipts);
+        add_row(out, "Session", buf_str(&session));
+    }
     add_digest_row(out, "Pack root", r->pack_root);
     add_digest_row(out, "Head", r->head_hash);
     buf_add(out, STR("</table></section>\n"));

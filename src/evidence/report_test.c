@@ -137,9 +137,9 @@ static void views_release(struct views *v)
     buf_release(&v->transcript);
 }
 
-static void look(struct views *v, const char *dir)
+static void look_for(struct views *v, const char *dir, const struct digest *signer)
 {
-    const struct verify_options options = { .clock = &test_clock };
+    const struct verify_options options = { .clock = &test_clock, .signer = signer };
     struct verify_result result = { 0 };
     struct err err = { 0 };
     struct report r;
@@ -154,6 +154,11 @@ static void look(struct views *v, const char *dir)
     verify_result_release(&result);
 }
 
+static void look(struct views *v, const char *dir)
+{
+    look_for(v, dir, NULL);
+}
+
 static void test_every_view_says_the_boundary(void)
 {
     CLEANUP(views_release) struct views v = { 0 };
@@ -162,8 +167,23 @@ static void test_every_view_says_the_boundary(void)
     ok(contains(&v.json, VERIFY_BOUNDARY), "JSON");
     ok(contains(&v.html, VERIFY_BOUNDARY), "HTML");
     ok(contains(&v.transcript, VERIFY_BOUNDARY), "transcript");
-    ok(contains(&v.badge, ">verified<"), "the badge says verified");
-    ok(contains(&v.html, "<h1>Sound</h1>"), "the page says sound");
+}
+
+static void test_a_signer_that_nobody_knows_is_not_called_verified(void)
+{
+    CLEANUP(views_release) struct views v = { 0 }, known = { 0 };
+    struct digest key;
+
+    ok(digest_from_hex(&key, STR("46f6ab042566114ebf8c2a494f13e8a3"
+                                 "b66c456b14ae64b1e11282e511d58a60")),
+       "the fingerprint of the pack");
+    look(&v, "tests/data/good/minimal");
+    ok(contains(&v.badge, ">sound, unknown key<"), "badge of an unknown signer");
+    ok(contains(&v.html, "<h1>Sound &mdash; signed by a key that is not known here</h1>"),
+       "page of an unknown signer");
+    look_for(&known, "tests/data/good/minimal", &key);
+    ok(contains(&known.badge, ">verified<"), "badge of a named signer");
+    ok(contains(&known.html, "<h1>Sound</h1>"), "page of a named signer");
 }
 
 static void test_tampering_is_seen_in_every_view(void)
@@ -204,6 +224,7 @@ int main(void)
     test_overall_verdict_has_a_precedence();
     test_every_required_key_is_there();
     test_every_view_says_the_boundary();
+    test_a_signer_that_nobody_knows_is_not_called_verified();
     test_tampering_is_seen_in_every_view();
     test_foreign_markup_is_escaped();
     test_an_invalid_manifest_still_has_a_report();

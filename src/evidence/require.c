@@ -80,8 +80,9 @@ static void check_age(struct verify *v)
     if (age > 0 && (uint64_t)((age - 1) / HOUR_MS) >= limit)
         unmet(v, REQUIRE_AGE, FINDING_PACK_STALE,
               findings_text(&v->result->findings,
-                            "its last receipt is %lld hours old, %llu are allowed",
-                            (long long)(age / HOUR_MS), (unsigned long long)limit));
+                            "its last receipt, of %s, is older than %llu hour%s",
+                            quoted(v->manifest->timestamp_end).text,
+                            (unsigned long long)limit, limit == 1 ? "" : "s"));
 }
 
 static void check_ci_binding(struct verify *v)

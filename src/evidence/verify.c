@@ -76,9 +76,9 @@ static int file_fault(struct verify *v, str name, const struct err *why, struct 
 
 #define CHUNK ((size_t)4 << 20) /* between two looks at the progress */
 
-static void advance(struct verify *v, uint64_t bytes)
+void verify_advance(struct verify *v, uint64_t units)
 {
-    v->done += bytes;
+    v->done += units;
     if (v->options->on_progress)
         v->options->on_progress(v->options->progress, v->done, v->total);
 }
@@ -90,7 +90,7 @@ static struct digest hash_file(struct verify *v, str bytes)
     hasher_init(&h);
     for (str rest = bytes; rest.n; rest = str_skip(rest, CHUNK)) {
         hasher_add(&h, str_first(rest, CHUNK));
-        advance(v, str_first(rest, CHUNK).n);
+        verify_advance(v, str_first(rest, CHUNK).n);
     }
     return hasher_finish(&h);
 }
@@ -121,13 +121,20 @@ static int check_file(struct verify *v, const struct manifest_file *entry,
     return 0;
 }
 
+/* Every file is hashed; receipts and events are read and compared as well. */
+static uint64_t work_of(const struct manifest_file *f)
+{
+    bool read = str_is(f->path, RECEIPT_PACK_NAME) || str_is(f->path, LOG_EVENTS_NAME);
+
+    return f->bytes + (read ? VERIFY_JSON_COST * f->bytes : 0);
+}
+
 static int check_files(struct verify *v, struct err *err)
 {
     const struct manifest *m = v->manifest;
 
     for (size_t i = 0; i < m->file_count; i++)
-        v->total += str_is(m->files[i].path, RECEIPT_PACK_NAME) ? 2 * m->files[i].bytes
-                                                                : m->files[i].bytes;
+        v->total += work_of(&m->files[i]);
     for (size_t i = 0; i < m->file_count; i++) {
         if (check_file(v, &m->files[i], err) < 0)
             return -1;
@@ -223,7 +230,7 @@ static void compare_receipts(struct verify *v)
 
 static void on_receipts(void *ctx, uint64_t bytes)
 {
-    advance(ctx, bytes);
+    verify_advance(ctx, VERIFY_JSON_COST * bytes);
 }
 
 static int check_receipts(struct verify *v, struct err *err)
@@ -436,8 +443,8 @@ static int run(struct verify *v, const char *dir, struct err *err)
     int failed = read_manifest(v, dir, err);
 
     v->manifest = &v->result->manifest;
-    if (failed == 0 && v->result->has_manifest)
-        failed = check_pack(v, err);
+    if (failed == 0 && v->result->has_manifest && check_pack(v, err) < 0)
+        failed = err_wrap(err, "the pack '%s'", dir);
     for (size_t i = 0; i < v->file_count; i++)
         mapping_release(&v->files[i].map);
     free(v->files);

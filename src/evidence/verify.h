@@ -43,6 +43,7 @@ struct packlog;
 #define LOG_PROOF_NAME      "log_proof.json"
 
 #define VERIFY_WARNINGS_MAX 50
+#define VERIFY_JSON_COST    8  /* times what hashing a byte takes, as measured */
 #define VERIFY_FUTURE_HOURS 24 /* a clock may be wrong by this much */
 
 enum verify_verdict {
@@ -63,7 +64,7 @@ struct verify_options {
     bool require_complete;
     bool require_claim_pass;
     struct packlog *parts; /* what earlier parts of the session said; NULL: alone */
-    void (*on_progress)(void *ctx, uint64_t done, uint64_t total); /* bytes; or NULL */
+    void (*on_progress)(void *ctx, uint64_t done, uint64_t total); /* or NULL */
     void *progress;
 };
 
@@ -133,7 +134,7 @@ struct verify {
     struct verify_result *result;
     int dir;
     const struct manifest *manifest;
-    uint64_t done, total;      /* bytes looked at, for on_progress */
+    uint64_t done, total;      /* units of work, for on_progress */
     struct verify_file *files; /* those of files[] that are there, in that order */
     size_t file_count;
 };
@@ -144,6 +145,10 @@ bool verify_file_bytes(const struct verify *v, const char *name, str *bytes);
 /* Add a finding. `field` may be "". */
 void verify_add(struct verify *v, enum finding_code code, enum stage stage, str field,
                 const char *fmt, ...) PRINTF_LIKE(5, 6);
+
+/* So many units of v->total are done: a byte hashed is one, a byte of JSON that is
+ * checked VERIFY_JSON_COST. */
+void verify_advance(struct verify *v, uint64_t units);
 
 /* Add something worth knowing that changes no verdict. */
 void verify_warn(struct verify *v, const char *fmt, ...) PRINTF_LIKE(2, 3);

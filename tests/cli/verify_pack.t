@@ -39,7 +39,8 @@ exits 0 "a sound pack"
 prints "SOUND $good/minimal: nothing was changed" "one verdict line"
 prints "$key" "the fingerprint of the signer"
 prints "unknown: compare this fingerprint" "a key that nobody knows is said"
-prints "receipts   3, 2025-06-01T10:00:00.000Z to 2025-06-01T10:00:02.000Z" "counts and times"
+prints "receipts   2 calls, and the session's record (3 receipts)" "calls are told from receipts"
+prints "time       2025-06-01T10:00:00.000Z to 2025-06-01T10:00:02.000Z" "and their times"
 prints "session    complete" "the session"
 prints "carries no log proof" "no log proof"
 prints "$boundary" "what it does not show"
@@ -77,12 +78,15 @@ wish() { # CODE PACK FLAGS…
 }
 wish 0 minimal --signer $key
 prints "known: it is the key that you named" "the key that was named is known"
+wish 0 minimal --signer "$(echo $key | tr a-f A-F)"
 wish 1 minimal --signer "$(printf '%064d' 0)"
 prints "SOUND, BUT NOT WHAT YOU ASKED FOR" "it is still sound"
 prints "--signer is not met" "and says what is not met"
 wish 0 minimal --max-age-hours 100000000
 wish 1 minimal --max-age-hours 1
 prints "E_PACK_STALE" "a stale pack has its code"
+wish 1 minimal --max-age-hours 0
+prints "its last receipt, of 2025-06-01T10:00:02.000Z, is older than 0 hours" "says which receipt"
 wish 0 ci-binding --require-ci-binding
 wish 1 minimal --require-ci-binding
 prints "E_CI_BINDING_MISSING" "so has a missing binding"
@@ -139,7 +143,18 @@ exits 2 "damage outweighs a pack that is not there"
 run verify-pack $good/minimal --out "$work/r.json" --html "$work/r.html" --badge "$work/r.svg"
 exits 0 "files are written"
 check "the report" python3 -c 'import json,sys; d=json.load(open(sys.argv[1])); sys.exit(d["overall_verdict"]!="PASS")' "$work/r.json"
-check "the page" grep -q "<h1>Sound</h1>" "$work/r.html"
+check "the page does not call an unknown signer known" grep -q \
+    "<h1>Sound &mdash; signed by a key that is not known here</h1>" "$work/r.html"
+check "and says what to do at the top" sh -c 'sed -n "/<header/,/<.header>/p" "$1" |
+    grep -q "Compare this fingerprint.*$2"' - "$work/r.html" "$key"
+check "nor does the badge" grep -q ">sound, unknown key<" "$work/r.svg"
+run verify-pack $good/minimal --signer $key --html "$work/k.html" --badge "$work/k.svg"
+check "a named signer: the page" grep -q "<h1>Sound</h1>" "$work/k.html"
+check "a named signer: the badge" grep -q ">verified<" "$work/k.svg"
+run verify-pack $bad/file-changed --html "$work/t.html" --badge "$work/t.svg"
+check "a tampered pack: the page" grep -q "<h1>Tampered</h1>" "$work/t.html"
+check "is nowhere called verified" sh -c '! grep -qi "verified" "$1"' - "$work/t.html"
+check "a tampered pack: the badge" grep -q ">tampered<" "$work/t.svg"
 check "the page says the boundary" grep -q "$boundary" "$work/r.html"
 check "the badge" python3 -c 'import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])' "$work/r.svg"
 run verify-pack "$work/absent" --out "$work/no.json" --html "$work/no.html"
@@ -206,7 +221,7 @@ refuse "a file" "no directory" "$work/assay.lock"
 refuse "a device" "no directory" /dev/null
 refuse "an empty name" "" ""
 refuse "a name with control characters" '[31m' "$(printf '%s/\033[31m' "$work")"
-refuse "a bad fingerprint" "64 lower-case hex" $good/minimal --signer 1234
+refuse "a bad fingerprint" "64 hex digits" $good/minimal --signer 1234
 refuse "a bad commit" "40 lower-case hex" $good/minimal --expected-commit-sha HEAD
 refuse "a bad age" "max-age-hours" $good/minimal --max-age-hours -1
 refuse "a missing lock" "No such file" $good/minimal --lock "$work/absent"
