@@ -43,7 +43,7 @@ struct packlog;
 #define LOG_PROOF_NAME      "log_proof.json"
 
 #define VERIFY_WARNINGS_MAX 50
-#define VERIFY_JSON_COST    8  /* times what hashing a byte takes, as measured */
+#define VERIFY_JSON_COST    14 /* times what hashing a byte takes, as measured */
 #define VERIFY_FUTURE_HOURS 24 /* a clock may be wrong by this much */
 
 enum verify_verdict {
