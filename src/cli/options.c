@@ -151,6 +151,8 @@ static bool take_all(struct parser *p, struct operands *operands, bool *helped)
             return false;
         }
     }
+    if (operands->count + 1 < p->argc)
+        operands->at[operands->count] = NULL; /* as argv ends, for who runs them */
     return check_count(p, operands);
 }
 

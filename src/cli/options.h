@@ -55,7 +55,7 @@ struct option {
 /* `min` and `max` are the caller's; the rest is set by options_parse(). */
 struct operands {
     int min, max;
-    char **at; /* borrowed from argv */
+    char **at; /* borrowed from argv; ends in NULL if argv does */
     int count;
     int dashed; /* how many of the last stood after `--`; -1 when there was no `--` */
 };

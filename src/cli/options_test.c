@@ -89,7 +89,7 @@ static void test_good_lines_bind_their_values(void)
         ok(went_on && v.json == cases[i].json && text_is(v.out, cases[i].out) &&
                v.size.value == cases[i].size && v.cards.count == cases[i].cards &&
                v.operands.count == cases[i].operands &&
-               v.operands.dashed == cases[i].dashed,
+               v.operands.dashed == cases[i].dashed && !v.operands.at[v.operands.count],
            "%s", cases[i].line);
     }
 }

@@ -2,7 +2,6 @@
 #include "transport/loop.h"
 
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <uv.h>
 
 #include "base/err.h"
@@ -74,7 +73,7 @@ struct loop_watch {
         uv_poll_t poll;
         uv_idle_t idle;
     } uv;
-    bool is_file; /* epoll knows no regular files */
+    bool is_file; /* always ready: epoll refuses regular files and /dev/null */
     unsigned events;
     void (*on_ready)(void *ctx, unsigned events);
     void *ctx;
@@ -102,14 +101,14 @@ int loop_watch_new(struct loop_watch **out, struct loop *l, int fd,
                    struct err *err)
 {
     struct loop_watch *w = calloc(1, sizeof(*w));
-    struct stat st;
     int code;
 
     if (!w)
         return no_memory(err);
-    w->is_file = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
-    code = w->is_file ? uv_idle_init(&l->uv, &w->uv.idle)
-                      : uv_poll_init(&l->uv, &w->uv.poll, fd);
+    code = uv_poll_init(&l->uv, &w->uv.poll, fd);
+    w->is_file = code == UV_EPERM;
+    if (w->is_file)
+        code = uv_idle_init(&l->uv, &w->uv.idle);
     if (code < 0) {
         free(w);
         return fail(err, "cannot watch a descriptor", code);

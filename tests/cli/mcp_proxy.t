@@ -92,6 +92,10 @@ check "a call that waits too long is answered" grep -q -- '-31007' "$work/out"
 rm "$work/in" && : >"$work/in"
 proxy ""
 exits 0 "nothing was said"
+run mcp-proxy --audit-dir "$audit" -- printf '[%s]' one 'two three'
+prints "[one][two three]" "the server gets its arguments and no others"
+check "nothing at either end" \
+    sh -c '"$1" mcp-proxy --audit-dir "$2" -- cat </dev/null >/dev/null' - "$ASSAY" "$audit"
 run mcp-proxy --audit-dir "$audit" -- "$work/nothing-here"
 exits 3 "a server that cannot be started"
 says "cannot start" "is named"
