@@ -48,6 +48,7 @@ static bool parse(struct values *v, const char *line, int min, int max)
             argv[argc++] = copy + i + 1;
         }
     }
+    argv[argc] = NULL;
     return options_parse(&sample, table, argc, argv, &v->operands, &v->code);
 }
 
