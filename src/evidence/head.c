@@ -29,6 +29,7 @@ struct head_file {
     _Atomic uint64_t suspect; /* segment + 1; 0 for none */
     _Atomic int64_t owner;
     uint64_t published[4]; /* sum, segment, offset, seq */
+    char boot[40];         /* HEAD_BOOT bytes of it */
     struct slot slot[2];
 };
 
@@ -231,6 +232,16 @@ void head_set_suspect(struct head *h, uint64_t segment)
 void head_clear_suspect(struct head *h)
 {
     atomic_store(&h->file->suspect, 0);
+}
+
+bool head_is_of_boot(const struct head *h, const char boot[static HEAD_BOOT])
+{
+    return memcmp(h->file->boot, boot, HEAD_BOOT) == 0;
+}
+
+void head_set_boot(struct head *h, const char boot[static HEAD_BOOT])
+{
+    memcpy(h->file->boot, boot, HEAD_BOOT);
 }
 
 void head_set_owner(struct head *h, pid_t pid)

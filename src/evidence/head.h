@@ -57,6 +57,12 @@ bool head_suspect(const struct head *h, uint64_t *segment);
 void head_set_suspect(struct head *h, uint64_t segment);
 void head_clear_suspect(struct head *h);
 
+/* Which start of the machine last wrote here. What was written before the present one and
+ * never synced may be gone, in any part. */
+#define HEAD_BOOT 36 /* bytes of the kernel's boot_id */
+bool head_is_of_boot(const struct head *h, const char boot[static HEAD_BOOT]);
+void head_set_boot(struct head *h, const char boot[static HEAD_BOOT]);
+
 /* Who holds the lock; a hint for a message. */
 void head_set_owner(struct head *h, pid_t pid);
 pid_t head_owner(const struct head *h);

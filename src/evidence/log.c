@@ -147,6 +147,7 @@ int log_open_segment(struct log *log, uint64_t first, bool create, struct err *e
     file_close(&log->segment_fd);
     log->segment_fd = fd;
     log->segment = first;
+    log->segment_is_last = false;
     return 0;
 }
 
@@ -164,12 +165,23 @@ static bool is_last_segment(const struct log *log)
 }
 
 /* Does the segment end where the head says, and is it still in its directory? */
-static bool segment_agrees(const struct log *log)
+static bool segment_agrees(struct log *log)
 {
     struct stat st;
 
-    return fstat(log->segment_fd, &st) == 0 && st.st_nlink > 0 &&
-           (uint64_t)st.st_size == log->state.offset && is_last_segment(log);
+    if (fstat(log->segment_fd, &st) < 0 || st.st_nlink == 0 ||
+        (uint64_t)st.st_size != log->state.offset)
+        return false;
+    if (!log->segment_is_last || !log->can_mark || (st.st_mode & LOG_CLOSED))
+        log->segment_is_last = is_last_segment(log);
+    return log->segment_is_last;
+}
+
+static int mark_closed(const struct log *log, struct err *err)
+{
+    if (log->can_mark && fchmod(log->segment_fd, log->file_mode | LOG_CLOSED) < 0)
+        return err_errno(err, "cannot close the segment");
+    return 0;
 }
 
 int log_load(struct log *log, struct err *err)
@@ -353,6 +365,8 @@ int log_put(struct log *log, const struct event *e, uint64_t *seq, struct err *e
  * segment that begins where another one goes on. */
 static int begin_segment(struct log *log, uint64_t first, struct err *err)
 {
+    if (mark_closed(log, err) < 0)
+        return -1;
     log->state.segment = first;
     log->state.offset = 0;
     head_write(&log->head, &log->state);

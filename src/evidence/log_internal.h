@@ -10,6 +10,7 @@
 #define EVIDENCE_LOG_INTERNAL_H
 
 #include <pthread.h>
+#include <sys/stat.h>
 
 #include "evidence/head.h"
 #include "evidence/live.h"
@@ -17,6 +18,11 @@
 #include "evidence/origin.h"
 
 #define REPAIRS_MAX 4
+
+/* Whoever begins a new segment marks the old one, so that those who have it open see it
+ * with the look that they take at it anyway. For a regular file it means nothing else.
+ * Whether the file system keeps it is tried on log/lock. */
+#define LOG_CLOSED S_ISVTX
 
 /* A `repair` event that is still to be written. */
 struct repair {
@@ -49,12 +55,17 @@ struct log {
     void (*say)(void *ctx, const char *sentence);
     void *say_ctx;
 
+    char boot[HEAD_BOOT]; /* the kernel's boot_id; zeros when it has none */
+    bool crashed; /* log_recover(): the machine went down since the head was written */
     bool mending; /* log_rebuild(): trust no head, cut nothing */
 
     struct origin origin; /* name fixed; keys as last read by publish.c */
     struct live live;
     pid_t pid;
     int lock_fd;
+    char lock_path[FILE_PATH_MAX];
+    struct stat lock_id; /* of lock_fd */
+    bool can_mark;       /* LOG_CLOSED is kept here */
     int checkpoint_fd;
     struct head head;
 
@@ -62,6 +73,7 @@ struct log {
     bool locked;             /* we hold log/lock */
     int segment_fd;          /* open for appending */
     uint64_t segment;        /* its first seq */
+    bool segment_is_last;    /* as far as was asked; see segment_agrees() */
     struct head_state state; /* the end of the log at log_begin() */
     struct head_state next;  /* with the batch */
     struct buf batch;
@@ -99,6 +111,9 @@ MUST_CHECK int log_open_to_mend(struct log **out, const struct log_options *opti
 
 /* recover.c: find the true end of the log, under the lock; never restarts at 0. */
 MUST_CHECK int log_recover(struct log *log, struct err *err);
+
+/* Once log/lock is open: what log_check_place() compares with. */
+MUST_CHECK int log_know_lock(struct log *log, struct err *err);
 
 /* Is log/lock still the file that we hold open? ERR_DAMAGE when not. */
 MUST_CHECK int log_check_place(const struct log *log, struct err *err);

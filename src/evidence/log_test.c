@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 
 #include "evidence/event.h"
+#include "evidence/head.h"
 #include "evidence/logcheck.h"
 #include "evidence/origin.h"
 #include "evidence/segment.h"
@@ -520,6 +521,84 @@ static void test_damage_is_refused(void)
     }
 }
 
+/* --- the machine went down --- */
+
+static void pretend_another_boot(const struct lab *l)
+{
+    static const char boot[HEAD_BOOT + 1] = "00000000-0000-0000-0000-000000000000";
+    struct head h;
+    struct err err = { 0 };
+
+    ok(head_open(&h, lab_path(l, "log/head"), 0600, &err) == 0, "head: %s", err.msg);
+    head_set_boot(&h, boot);
+    head_close(&h);
+}
+
+/* Events that were never synced, and a page of them that never reached the disk. */
+static void test_a_hole_in_a_segment(void)
+{
+    struct lab l = lab_make();
+    struct err err = { 0 };
+    struct log *log = lab_open(&l, &err);
+    bool marks[50] = { false };
+    CLEANUP(file_close) int fd = -1;
+    char zeros[200] = { 0 };
+
+    for (int i = 0; i < 20; i++)
+        ok(lab_append(log, i, NULL, &err) == 0, "append");
+    ok(log_checkpoint(log, true, &err) == 0, "signed: %s", err.msg);
+    for (int i = 20; i < 40; i++)
+        ok(lab_append(log, i, NULL, &err) == 0, "append");
+    log_abandon(log);
+    fd = file_open(lab_path(&l, FIRST_SEGMENT), O_WRONLY, 0, &err);
+    ok(fd >= 0 && pwrite(fd, zeros, sizeof(zeros), 21 * 184 + 2000) == sizeof(zeros),
+       "a hole");
+    pretend_another_boot(&l);
+    log = lab_open(&l, &err);
+    ok(log && lab_append(log, 49, NULL, &err) == 0 && log_lost_total(log) > 0,
+       "goes on, and knows that events are lost: %s", err.msg);
+    ok(log && log_close(log, &err) == 0, "and signs: %s", err.msg);
+    ok(walk_log(&l, marks, 50) > 20 && all_marked(marks, 20) && marks[49] && !marks[39],
+       "what was signed is there, the rest up to the hole");
+    lab_remove(&l);
+}
+
+static void test_a_hole_between_segments(void)
+{
+    struct lab l = lab_make();
+    struct log_options o = lab_options(&l);
+    CLEANUP(segment_list_release) struct segment_list list = { 0 };
+    struct err err = { 0 };
+    struct log *log = NULL;
+    bool marks[60] = { false };
+    char name[64];
+
+    o.segment_max = 4096;
+    ok(log_open(&log, &o, &err) == 0 && log_checkpoint(log, true, &err) == 0, "a log: %s",
+       err.msg);
+    for (int i = 0; i < 50; i++)
+        ok(lab_append(log, i, NULL, &err) == 0, "append");
+    log_abandon(log);
+    ok(segment_list_read(&list, lab_path(&l, "log"), &err) == 0 && list.count > 2,
+       "%zu segments", list.count);
+    snprintf(name, sizeof(name), "log/segments/%020" PRIu64 ".jsonl",
+             list.first[list.count - 2]);
+    ok(truncate(lab_path(&l, name), 500) == 0, "the end of one but the last is gone");
+    log = lab_open(&l, &err);
+    ok(!log || lab_append(log, 55, NULL, &err) < 0 || log_checkpoint(log, true, &err) < 0,
+       "without a crash this is damage: %s", err.msg);
+    log_abandon(log);
+    pretend_another_boot(&l);
+    log = lab_open(&l, &err);
+    ok(log && log_lost_total(log) > 0, "after one it goes on: %s", err.msg);
+    ok(log && log_close(log, &err) == 0, "and signs: %s", err.msg);
+    ok(walk_log(&l, marks, 60) > 10, "one chain up to the hole and from there on");
+    snprintf(name, sizeof(name), "log/torn/%020" PRIu64 ".jsonl",
+             list.first[list.count - 1]);
+    ok(access(lab_path(&l, name), F_OK) == 0, "what was behind it is kept");
+    lab_remove(&l);
+}
+
 /* --- rollback, copies, keys --- */
 
 static int run(const char *fmt, const char *a, const char *b)
@@ -973,6 +1052,8 @@ int main(void)
     test_torn_tails();
     test_whole_lines_are_adopted();
     test_damage_is_refused();
+    test_a_hole_in_a_segment();
+    test_a_hole_between_segments();
     test_a_restored_directory_is_not_continued();
     test_of_two_copies_one_is_signed();
     test_a_foreign_checkpoint_is_refused();

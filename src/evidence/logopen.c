@@ -18,6 +18,16 @@
 static const char *const durability_names[] = { "write", "group", "strict" };
 static const char *const on_failure_names[] = { "pass", "block" };
 
+static void read_boot(char out[static HEAD_BOOT])
+{
+    CLEANUP(buf_release) struct buf text = { .max = 256 };
+    struct err ignored;
+
+    if (file_read("/proc/sys/kernel/random/boot_id", &text, &ignored) == 0 &&
+        text.n >= HEAD_BOOT)
+        memcpy(out, text.p, HEAD_BOOT);
+}
+
 static struct log *log_new(const struct log_options *o, struct err *err)
 {
     struct log *log = calloc(1, sizeof(*log));
@@ -27,6 +37,7 @@ static struct log *log_new(const struct log_options *o, struct err *err)
         return NULL;
     }
     log->pid = getpid();
+    read_boot(log->boot);
     log->keys = *o->keys;
     log->clock = *o->clock;
     log->entropy = *o->entropy;
@@ -165,7 +176,7 @@ static int open_files(struct log *log, struct err *err)
     char path[FILE_PATH_MAX];
     bool new_key;
 
-    if (open_lock(log, "lock", &log->lock_fd, err) < 0 ||
+    if (open_lock(log, "lock", &log->lock_fd, err) < 0 || log_know_lock(log, err) < 0 ||
         open_lock(log, "checkpoint.lock", &log->checkpoint_fd, err) < 0 ||
         origin_read_or_new(&log->origin, log->log_dir, &log->keys, &log->entropy,
                            log->file_mode, &new_key, err) < 0)
@@ -341,7 +352,7 @@ static int open_to_mend(struct log *log, const struct log_options *o, struct err
     if (path_join(log->log_dir, log->dir, "log", err) < 0 ||
         origin_read(&log->origin, log->log_dir, err) < 0 ||
         check_owner(log->log_dir, err) < 0 || make_dirs(log, o->dir, err) < 0 ||
-        remake_lock(log, "lock", &log->lock_fd, err) < 0 ||
+        remake_lock(log, "lock", &log->lock_fd, err) < 0 || log_know_lock(log, err) < 0 ||
         remake_lock(log, "checkpoint.lock", &log->checkpoint_fd, err) < 0 ||
         path_join(path, log->log_dir, "head", err) < 0)
         return -1;

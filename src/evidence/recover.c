@@ -19,19 +19,29 @@
 #include "evidence/log_internal.h"
 #include "evidence/tile.h"
 
+int log_know_lock(struct log *log, struct err *err)
+{
+    if (path_join(log->lock_path, log->log_dir, "lock", err) < 0)
+        return -1;
+    if (fstat(log->lock_fd, &log->lock_id) < 0)
+        return err_errno(err, "cannot look at '%s'", log->lock_path);
+    if (!(log->lock_id.st_mode & LOG_CLOSED) &&
+        (fchmod(log->lock_fd, log->file_mode | LOG_CLOSED) < 0 ||
+         fstat(log->lock_fd, &log->lock_id) < 0))
+        return 0; /* nobody relies on it, then */
+    log->can_mark = (log->lock_id.st_mode & LOG_CLOSED) != 0;
+    return 0;
+}
+
 int log_check_place(const struct log *log, struct err *err)
 {
-    struct stat ours, there;
-    char path[FILE_PATH_MAX];
+    struct stat there;
 
-    if (path_join(path, log->log_dir, "lock", err) < 0)
-        return -1;
-    if (fstat(log->lock_fd, &ours) < 0)
-        return err_errno(err, "cannot look at '%s'", path);
-    if (stat(path, &there) < 0 || ours.st_ino != there.st_ino ||
-        ours.st_dev != there.st_dev)
+    if (stat(log->lock_path, &there) < 0 || log->lock_id.st_ino != there.st_ino ||
+        log->lock_id.st_dev != there.st_dev)
         return err_set(err, ERR_DAMAGE,
-                       "'%s' was removed or replaced while the log was in use", path);
+                       "'%s' was removed or replaced while the log was in use",
+                       log->lock_path);
     return 0;
 }
 
@@ -241,8 +251,13 @@ static int walk(struct log *log, const struct checkpoint *c, struct head_state *
     if (segment_open_at(&r, log->log_dir, start, err) < 0)
         return -1;
     for (;;) {
-        if (segment_next(&r, &step, &line, err) < 0)
-            return -1;
+        if (segment_next(&r, &step, &line, err) < 0) {
+            /* A hole between two segments, after a crash: what was not synced is gone. */
+            if (err->code != ERR_DAMAGE || !log->crashed || s->range.size < c->size)
+                return -1;
+            step = SEGMENT_TAIL;
+            break;
+        }
         if (step != SEGMENT_LINE || event_parse(&v, &json, line, &bad) < 0)
             break;
         if (adopt_line(s, c, &v, line, err) < 0)
@@ -316,6 +331,47 @@ static int cut_tail(struct log *log, const struct head_state *s, struct err *err
     return log_add_repair(log, &r, err);
 }
 
+/* Whole segments behind a hole: they cannot be reached from what is left of the log. */
+static int set_aside(struct log *log, uint64_t segment, struct hasher *h,
+                     struct repair *r, struct err *err)
+{
+    char from[FILE_PATH_MAX], to[FILE_PATH_MAX], name[64];
+    CLEANUP(mapping_release) struct mapping map = { 0 };
+    CLEANUP(file_close) int fd = -1;
+
+    snprintf(name, sizeof(name), "torn/%020" PRIu64 ".jsonl", segment);
+    if (segment_path(from, log->log_dir, segment, err) < 0 ||
+        path_join(to, log->log_dir, name, err) < 0)
+        return -1;
+    fd = file_open(from, O_RDONLY | O_NOFOLLOW, 0, err);
+    if (fd < 0 || mapping_open(&map, fd, from, err) < 0)
+        return -1;
+    hasher_add(h, map.bytes);
+    r->bytes += map.bytes.n;
+    return rename(from, to) < 0 ? err_errno(err, "cannot set '%s' aside", from) : 0;
+}
+
+static int set_later_aside(struct log *log, uint64_t after, struct err *err)
+{
+    CLEANUP(segment_list_release) struct segment_list list = { 0 };
+    CLEANUP(hasher_release) struct hasher h = { 0 };
+    struct repair r = { .reason = "behind_a_hole" };
+
+    if (segment_list_read(&list, log->log_dir, err) < 0)
+        return -1;
+    hasher_init(&h);
+    for (size_t i = 0; i < list.count; i++) {
+        if (list.first[i] > after && set_aside(log, list.first[i], &h, &r, err) < 0)
+            return -1;
+    }
+    r.sha256 = hasher_finish(&h);
+    log_tell(log,
+             "a crash left a hole in the log; %" PRIu64 " bytes behind it are kept in "
+             "%s/torn",
+             r.bytes, log->log_dir);
+    return log_add_repair(log, &r, err);
+}
+
 /* --- all of it --- */
 
 /* Lines that the next segment holds too are what a writer left that died while it wrote
@@ -350,6 +406,8 @@ static int adopt(struct log *log, const struct checkpoint *c, struct head_state 
                        s->range.size, c->size);
     if (s->range.size < c->size)
         return shorter_than(c, err);
+    if (torn && next != UINT64_MAX && log->crashed && !log->mending)
+        return set_later_aside(log, s->segment, err) < 0 ? -1 : cut_tail(log, s, err);
     if (torn && next != UINT64_MAX)
         return err_set(err, ERR_DAMAGE,
                        "event %" PRIu64
@@ -378,8 +436,9 @@ int log_recover(struct log *log, struct err *err)
         return -1;
     have_head = head_read(&log->head, &head);
     failed_sync = head_suspect(&log->head, &suspect);
-    trusted = have_head && !failed_sync && !log->mending && head.range.size >= c.size &&
-              state_is_true(log, &head);
+    log->crashed = have_head && !head_is_of_boot(&log->head, log->boot);
+    trusted = have_head && !log->crashed && !failed_sync && !log->mending &&
+              head.range.size >= c.size && state_is_true(log, &head);
     if (trusted)
         s = head;
     else if (base_state(log, &c, &s, err) < 0)
@@ -398,6 +457,7 @@ int log_recover(struct log *log, struct err *err)
     if (have_head && !trusted)
         note_lost_tail(log, head.range.size, s.range.size);
     head_write(&log->head, &s);
+    head_set_boot(&log->head, log->boot);
     log->state = s;
     return 0;
 }
