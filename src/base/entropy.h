@@ -10,6 +10,7 @@
 #include "base/attr.h"
 
 struct err;
+struct entropy_ahead;
 
 struct entropy {
     int (*fill)(void *ctx, void *out, size_t n, struct err *err);
@@ -20,6 +21,21 @@ extern const struct entropy entropy_system; /* getrandom(2) */
 
 MUST_CHECK int entropy_fill(const struct entropy *e, void *out, size_t n,
                             struct err *err);
+
+/*
+ * Random bytes ahead, so that not every id costs a system call. For names only: what was
+ * given out is wiped, but what is ahead lies in memory. A fork of the process does not
+ * inherit it. Not for two threads at once.
+ */
+struct entropy_pool {
+    const struct entropy *source;
+    struct entropy_ahead *ahead; /* NULL: none, the source is asked each time */
+};
+
+/* `source` is borrowed. Cannot fail: without memory there is nothing ahead. */
+void entropy_pool_init(struct entropy_pool *p, const struct entropy *source);
+void entropy_pool_release(struct entropy_pool *p); /* safe on a zeroed one */
+struct entropy entropy_pool_entropy(struct entropy_pool *p);
 
 #define ID_HEX 16 /* random digits of an id */
 #define ID_MAX 24 /* any of our ids with its NUL: "mcp_" + 16 hex */

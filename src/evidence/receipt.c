@@ -250,6 +250,8 @@ static void add_escaped(struct buf *out, str s)
 
 static bool has_line_end(str s)
 {
+    if (!memchr(s.p, '\xc2', s.n) && !memchr(s.p, '\xe2', s.n))
+        return false;
     for (size_t i = 0; i < COUNT(line_ends); i++) {
         if (memmem(s.p, s.n, line_ends[i].bytes, line_ends[i].n))
             return true;

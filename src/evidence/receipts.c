@@ -81,15 +81,19 @@ int receipts_open(struct receipts *r, bool sync, struct err *err)
 void receipts_close(struct receipts *r)
 {
     file_close(&r->fd);
+    buf_release(&r->line);
 }
 
 int receipts_append(struct receipts *r, str line, struct err *err)
 {
-    size_t written = 0;
-
     r->dirty = true;
-    if (file_write(r->fd, line, &written, err) < 0 ||
-        file_write(r->fd, STR("\n"), NULL, err) < 0) {
+    r->line.max = RECEIPT_MAX + 1;
+    buf_reset(&r->line);
+    buf_add(&r->line, line);
+    buf_add_char(&r->line, '\n');
+    if (buf_check(&r->line, "the receipt", err) < 0)
+        return -1;
+    if (file_write(r->fd, buf_str(&r->line), NULL, err) < 0) {
         struct err undo;
 
         if (file_set_size(r->fd, r->size, &undo) < 0)

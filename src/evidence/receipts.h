@@ -28,10 +28,11 @@ struct err;
 struct receipts {
     char dir[FILE_PATH_MAX];
     char name[LIVE_NAME_MAX];
-    int fd;        /* -1 while it is not open */
-    uint64_t size; /* bytes that stand in it */
-    uint64_t mark; /* its size at receipts_mark() */
-    bool dirty;    /* lines not yet on disk */
+    int fd;          /* -1 while it is not open */
+    uint64_t size;   /* bytes that stand in it */
+    uint64_t mark;   /* its size at receipts_mark() */
+    bool dirty;      /* lines not yet on disk */
+    struct buf line; /* working memory */
 };
 
 /* True when this is a name such as we give: no path of a stranger gets in here. */

@@ -34,6 +34,7 @@ void session_free(struct session *s)
     if (!s)
         return;
     receipts_close(&s->receipts);
+    entropy_pool_release(&s->ids);
     history_release(&s->history);
     receipt_line_release(&s->line);
     event_release(&s->event);
@@ -41,6 +42,14 @@ void session_free(struct session *s)
     for (size_t i = 0; i < SESSION_LATER_MAX; i++)
         event_release(&s->later[i].event);
     free(s);
+}
+
+static int new_id(struct session *s, char id[static ID_MAX], const char *prefix,
+                  struct err *err)
+{
+    const struct entropy ids = entropy_pool_entropy(&s->ids);
+
+    return entropy_id(&ids, id, prefix, err);
 }
 
 /* --- a batch --- */
@@ -280,12 +289,13 @@ int session_open(struct session **out, const struct session_options *options,
     if (!s)
         return err_set(err, ERR_NOMEM, "no memory for a session");
     s->log = options->log;
+    entropy_pool_init(&s->ids, log_entropy(options->log));
     s->pack_empty = options->pack_empty;
     s->lost_before = log_lost_total(options->log);
     s->receipts.fd = -1;
     if (check_texts(options, err) < 0 || check_terms(options, err) < 0 ||
-        entropy_id(log_entropy(s->log), id, "mcp_", err) < 0 ||
-        name_receipts(s, id, err) < 0 || start(s, id, options, err) < 0) {
+        new_id(s, id, "mcp_", err) < 0 || name_receipts(s, id, err) < 0 ||
+        start(s, id, options, err) < 0) {
         session_free(s);
         return -1;
     }
@@ -301,6 +311,7 @@ int session_resume(struct session **out, struct log *log, struct history *h,
     if (!s)
         return err_set(err, ERR_NOMEM, "no memory for a session");
     s->log = log;
+    entropy_pool_init(&s->ids, log_entropy(log));
     s->resumed = true;
     s->lost_before = log_lost_total(log);
     s->receipts.fd = -1;
@@ -393,7 +404,7 @@ int session_request(struct session *s, const struct message *m,
     char id[ID_MAX];
 
     if (receipts_open(&s->receipts, log_durability_of(s->log) != LOG_WRITE, err) < 0 ||
-        entropy_id(log_entropy(s->log), id, "inv_", err) < 0) {
+        new_id(s, id, "inv_", err) < 0) {
         log_lost(s->log, 1, err->msg);
         return -1;
     }
@@ -420,7 +431,7 @@ int session_prepare_receipt(struct session *s, char id[static ID_MAX], const cha
                             uint64_t events, struct err *err)
 {
     if (receipts_open(&s->receipts, log_durability_of(s->log) != LOG_WRITE, err) < 0 ||
-        entropy_id(log_entropy(s->log), id, prefix, err) < 0) {
+        new_id(s, id, prefix, err) < 0) {
         log_lost(s->log, events, err->msg);
         return -1;
     }

@@ -19,6 +19,7 @@ struct session {
     struct log *log;
     struct history history;
     struct receipts receipts;
+    struct entropy_pool ids;
     struct receipt_line line; /* working memory */
     struct event event;       /* of the helpers */
     struct event receipt_event;
