@@ -2,7 +2,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 #include "base/buf.h"
 #include "base/codec.h"
@@ -11,6 +10,7 @@
 #include "cli/command.h"
 #include "cli/log_show.h"
 #include "cli/options.h"
+#include "cli/pepper.h"
 #include "cli/place.h"
 #include "cli/progress.h"
 #include "cli/terminal.h"
@@ -21,8 +21,6 @@
 #include "evidence/prove.h"
 #include "evidence/verify.h"
 #include "json/pretty.h"
-
-#define PEPPER_MIN 32 /* bytes */
 
 static const struct command log_verify, log_prove, log_rebuild_command, log_forget;
 
@@ -155,25 +153,6 @@ static void print_json(const struct logcheck *c)
     fwrite(out.p, 1, out.n, stdout);
 }
 
-/* The key of keyed hashes: at least PEPPER_MIN bytes, in a file that only its owner
- * reads. */
-static int read_pepper(const char *path, struct buf *out, struct err *err)
-{
-    struct stat st;
-
-    if (!path)
-        return 0;
-    if (file_read(path, out, err) < 0)
-        return -1;
-    if (stat(path, &st) == 0 && (st.st_mode & 077))
-        return err_set(err, ERR_REFUSED, "'%s' can be read by others: chmod 600 it",
-                       path);
-    if (out->n < PEPPER_MIN)
-        return err_set(err, ERR_FORMAT, "'%s' has %zu bytes; a pepper has at least %d",
-                       path, out->n, PEPPER_MIN);
-    return 0;
-}
-
 static enum exit_code verify(const char *dir, bool investigation, str pepper, bool json)
 {
     struct progress bar;
@@ -224,7 +203,7 @@ static enum exit_code run_verify(int argc, char **argv)
         { "json", NULL, "print JSON", .flag = &json },
         { 0 },
     };
-    CLEANUP(buf_release) struct buf pepper = { .max = 65536 };
+    CLEANUP(buf_release) struct buf pepper = { 0 };
     struct operands dirs = { .max = 1 };
     struct err err = { .code = ERR_NONE };
     char dir[FILE_PATH_MAX];
@@ -234,7 +213,7 @@ static enum exit_code run_verify(int argc, char **argv)
         return code;
     if (dirs.count && !given)
         given = dirs.at[0];
-    if (place_find(dir, given, &err) < 0 || read_pepper(pepper_file, &pepper, &err) < 0)
+    if (place_find(dir, given, &err) < 0 || pepper_read(pepper_file, &pepper, &err) < 0)
         return command_fail(&err);
     return verify(dir, investigation, buf_str(&pepper), json);
 }

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/diag.h"
@@ -78,4 +80,29 @@ int place_choose(char out[static FILE_PATH_MAX], const struct operands *dirs,
     if (dirs->count && given)
         return err_set(err, ERR_FORMAT, "either DIR or --audit-dir, not both");
     return place_find(out, dirs->count ? dirs->at[0] : given, err);
+}
+
+static bool can_write(const char *dir)
+{
+    struct err why = { .code = ERR_NONE };
+    char cwd[FILE_PATH_MAX];
+    struct stat st;
+
+    return getcwd(cwd, sizeof(cwd)) && strcmp(cwd, "/") != 0 &&
+           file_make_dirs(dir, 0700, &why) == 0 && stat(dir, &st) == 0 &&
+           st.st_uid == geteuid() && access(dir, W_OK | X_OK) == 0;
+}
+
+int place_for_writing(char out[static FILE_PATH_MAX], const char *given, bool *moved,
+                      struct err *err)
+{
+    struct keys keys;
+
+    *moved = false;
+    if (given || can_write(PLACE_DEFAULT))
+        return copy_path(out, given ? given : PLACE_DEFAULT, err);
+    *moved = true;
+    if (keys_open(&keys, NULL, err) < 0)
+        return -1;
+    return path_join(out, keys.home, "mcp", err);
 }

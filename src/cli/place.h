@@ -3,6 +3,8 @@
 #ifndef CLI_PLACE_H
 #define CLI_PLACE_H
 
+#include <stdbool.h>
+
 #include "base/attr.h"
 #include "base/file.h"
 
@@ -20,5 +22,11 @@ MUST_CHECK int place_find(char out[static FILE_PATH_MAX], const char *given,
 /* The same where the directory may also be an operand: DIR, or --audit-dir, not both. */
 MUST_CHECK int place_choose(char out[static FILE_PATH_MAX], const struct operands *dirs,
                             const char *given, struct err *err);
+
+/* Where a recorder writes: the directory given; else ./.assay/mcp; else, when we stand in
+ * the root directory or cannot write there (as under a GUI client), ~/.assay/mcp, and
+ * *moved is true. A directory that was given and cannot be used is not replaced. */
+MUST_CHECK int place_for_writing(char out[static FILE_PATH_MAX], const char *given,
+                                 bool *moved, struct err *err);
 
 #endif

@@ -270,6 +270,14 @@ static bool is_received(enum event_type type)
            type == EVENT_NOTIFICATION_RECEIVED || type == EVENT_MESSAGE_RECEIVED;
 }
 
+/* A batch is one message and one payload, that of its first event. */
+static bool wants_payload(const struct event_view *v)
+{
+    int64_t batch;
+
+    return is_received(v->type) && (!event_int(v, "batch", &batch) || batch == 0);
+}
+
 static void tell_missing(struct investigation_check *c, struct kept *k)
 {
     if (k->missing)
@@ -324,7 +332,7 @@ static int see_event(struct investigation_check *c, struct kept *k,
             compare(c, k, v);
         if (next_line(c, k, err) < 0)
             return -1;
-    } else if (is_received(v->type)) {
+    } else if (wants_payload(v)) {
         if (k->missing++ == 0)
             k->missing_at = v->seq;
     }

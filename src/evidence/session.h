@@ -92,6 +92,10 @@ MUST_CHECK int session_put(struct session *s, struct event *e, uint64_t *upto,
 MUST_CHECK int session_later(struct session *s, struct open_call *call,
                              enum event_type type, const struct message *m, bool release,
                              struct err *err);
+
+/* The same with an event that is composed already; it is taken over and left empty. */
+MUST_CHECK int session_later_event(struct session *s, struct open_call *call,
+                                   struct event *e, bool release, struct err *err);
 MUST_CHECK int session_flush(struct session *s, struct err *err); /* write them now */
 bool session_has_later(const struct session *s);
 
@@ -168,6 +172,18 @@ void session_release(struct session *s, struct open_call *call);
 /* Do what the log's durability promises for everything up to `upto`: the receipts file
  * first, then the segment. May wait for the disk. */
 MUST_CHECK int session_settle(struct session *s, uint64_t upto, struct err *err);
+
+/* The same in three steps, so that the waiting can be another thread's: the first and the
+ * last are the session's thread's, and the session must not be freed in between. */
+struct session_wait {
+    struct log *log;
+    int receipts; /* descriptor, or -1: nothing new */
+    uint64_t upto;
+};
+
+void session_wait_begin(struct session *s, uint64_t upto, struct session_wait *w);
+MUST_CHECK int session_wait(const struct session_wait *w, struct err *err);
+void session_wait_end(struct session *s, const struct session_wait *w, int result);
 
 /* The last receipt of a pack has been written: what pack_build() needs. */
 struct session_cut {

@@ -12,52 +12,11 @@
 
 #include "base/err.h"
 #include "pipeline/answer.h"
-#include "pipeline/intake.h"
-#include "pipeline/tap.h"
-#include "transport/child.h"
-#include "transport/loop.h"
-#include "transport/stdio.h"
+#include "pipeline/relay_internal.h"
 
-#define TICK         1000 /* ms: timeouts of calls, checkpoints, heartbeats */
-#define FLUSH_AFTER  50   /* ms that events may wait for the next write */
-#define HEARTBEAT_MS 60000
+#define TICK 1000 /* ms: timeouts of calls, checkpoints, heartbeats */
 
-/* Where the end stands. Only ever moves down this list. */
-enum phase {
-    RUNNING,
-    DRAINING,    /* no more from the client; answers are awaited */
-    LEAVING,     /* the server should go: EOF was sent */
-    TERMINATING, /* SIGTERM was sent */
-    OVER,
-};
-
-struct relay {
-    const struct relay_options *o;
-    struct loop *loop;
-    struct stdio side[2]; /* by where a message goes: TO_SERVER is the server */
-    struct intake intake[2];
-    struct child child;
-    struct session *session;
-    struct tap tap;
-    struct loop_timer *tick, *flush, *deadline;
-    struct loop_signal *sigint, *sigterm, *sighup;
-    enum phase phase;
-    bool client_ended, server_ended, server_exited;
-    int server_status;
-    bool signalled; /* a signal began the end */
-    int signal_number;
-    bool ended_server; /* we sent it a signal */
-    bool cut;          /* a message was cut: the session is not complete */
-    bool client_gone;
-    uint64_t last_event;
-    uint64_t events_at_checkpoint;
-    char reason[64];
-    bool clean;
-};
-
-static void say(const struct relay *r, const char *fmt, ...) PRINTF_LIKE(2, 3);
-
-static void say(const struct relay *r, const char *fmt, ...)
+void relay_say(const struct relay *r, const char *fmt, ...)
 {
     char sentence[600];
     va_list ap;
@@ -72,13 +31,70 @@ static void say(const struct relay *r, const char *fmt, ...)
 
 /* --- the end, step by step --- */
 
-static void over(struct relay *r)
+/* What waits for the disk goes on first, and a part's pack is finished. */
+static void try_stop(struct relay *r)
 {
-    r->phase = OVER;
-    loop_stop(r->loop);
+    if (r->phase == OVER && gate_is_empty(&r->gate) && !r->upkeep.packing)
+        loop_stop(r->loop);
 }
 
-static void why(struct relay *r, const char *reason, bool clean)
+static size_t owed_to_client(const struct relay *r)
+{
+    const struct endpoint *e = &r->side[TO_CLIENT].endpoint;
+
+    return r->client_gone ? 0 : e->type->queued(e) + r->gate.bytes[TO_CLIENT];
+}
+
+static void over(struct relay *r)
+{
+    r->undelivered = r->undelivered || owed_to_client(r) > 0;
+    r->phase = OVER;
+    try_stop(r);
+}
+
+/* The first sight of the end of answers; later ones are its consequences. */
+static void no_more_answers(struct relay *r, const char *reason)
+{
+    if (!r->open_calls)
+        r->open_calls = reason;
+}
+
+/* A grandchild may hold the pipe for ever, and a client may never read: neither is waited
+ * for without end. */
+void relay_flush_on(struct relay *r)
+{
+    if (owed_to_client(r) == 0 && (r->server_ended || r->client_gone))
+        over(r);
+    else
+        loop_timer_set(r->deadline, RELAY_LAST_WORDS, false);
+}
+
+static void begin_flush(struct relay *r)
+{
+    if (r->phase >= FLUSHING)
+        return;
+    r->phase = FLUSHING;
+    no_more_answers(r, "server_exit");
+    channel_read(&r->side[TO_CLIENT].in, false);
+    r->flush_ends = loop_now(r->loop) + r->o->shutdown_timeout;
+    relay_flush_on(r);
+}
+
+static void flush_late(struct relay *r)
+{
+    if (owed_to_client(r) == 0 || loop_now(r->loop) >= r->flush_ends)
+        over(r);
+    else
+        relay_flush_on(r);
+}
+
+static void kill_now(struct relay *r)
+{
+    child_signal(&r->child, SIGKILL);
+    begin_flush(r);
+}
+
+void relay_why(struct relay *r, const char *reason, bool clean)
 {
     if (r->reason[0])
         return; /* what came first is the reason */
@@ -95,23 +111,26 @@ static void terminate(struct relay *r, int number, uint64_t grace)
 }
 
 /* Nobody is waited for any more but the server itself. */
-static void leave(struct relay *r)
+void relay_leave(struct relay *r)
 {
     if (r->phase >= LEAVING)
         return;
     r->phase = LEAVING;
+    no_more_answers(r, r->server_ended  ? "server_exit"
+                       : r->client_gone ? "client_gone"
+                                        : "shutdown");
     channel_read(&r->side[TO_CLIENT].in, false);
     r->side[TO_SERVER].endpoint.type->finish(&r->side[TO_SERVER].endpoint);
-    if (r->server_exited)
-        over(r);
-    else if (r->signalled)
+    if (r->signalled)
         terminate(r, r->signal_number, RELAY_TERM_GRACE);
     else
         loop_timer_set(r->deadline, RELAY_EXIT_GRACE, false);
 }
 
-static void drain(struct relay *r)
+void relay_drain(struct relay *r)
 {
+    if (r->phase == FLUSHING)
+        relay_flush_on(r);
     if (r->phase >= DRAINING)
         return;
     r->phase = DRAINING;
@@ -119,7 +138,7 @@ static void drain(struct relay *r)
     if (r->client_ended)
         r->side[TO_SERVER].endpoint.type->finish(&r->side[TO_SERVER].endpoint);
     if (tap_open_calls(&r->tap) == 0 || r->server_ended || r->client_gone)
-        leave(r);
+        relay_leave(r);
     else
         loop_timer_set(r->deadline, r->o->shutdown_timeout, false);
 }
@@ -130,132 +149,22 @@ static void on_deadline(void *ctx)
 
     switch (r->phase) {
     case DRAINING:
-        leave(r);
+        relay_leave(r);
         break;
     case LEAVING:
         terminate(r, SIGTERM, RELAY_TERM_GRACE);
         break;
-    case RUNNING: /* the server exited, somebody holds its pipes */
     case TERMINATING:
-    case OVER:
-        over(r);
+        kill_now(r);
         break;
-    }
-}
-
-/* --- messages --- */
-
-static enum direction other(enum direction d)
-{
-    return d == TO_SERVER ? TO_CLIENT : TO_SERVER;
-}
-
-static void send_to(struct relay *r, enum direction d, struct exchange *x, str bytes,
-                    bool end, bool *sent)
-{
-    struct endpoint *e = &r->side[d].endpoint;
-    struct err err;
-
-    *sent = bytes.n == 0 || e->type->send(e, x, bytes, end, &err) == 0;
-    if (!*sent && d == TO_CLIENT) {
-        r->client_gone = true;
-        why(r, "broken_pipe", false);
-        drain(r);
-        return;
-    }
-    /* A reader that stalls stops the writer. */
-    if (e->type->queued(e) > RELAY_QUEUE_STOP)
-        r->side[other(d)].endpoint.type->read(&r->side[other(d)].endpoint, false);
-}
-
-static bool may_read(const struct relay *r, enum direction to)
-{
-    if (to == TO_SERVER)
-        return r->phase == RUNNING;
-    return true;
-}
-
-static void drained(struct relay *r, enum direction d)
-{
-    if (may_read(r, d))
-        r->side[other(d)].endpoint.type->read(&r->side[other(d)].endpoint, true);
-}
-
-/* Evidence could not be written and the policy is to block. */
-static void refuse(struct relay *r, enum direction d, struct exchange *x)
-{
-    CLEANUP(buf_release) struct buf answer = { 0 };
-    bool sent;
-
-    answer_refusals(&answer, &r->tap, d);
-    if (answer.n)
-        send_to(r, TO_CLIENT, x, buf_str(&answer), true, &sent);
-}
-
-static void take_message(struct relay *r, enum direction d, struct exchange *x,
-                         const struct intake_result *m)
-{
-    struct err err = { 0 };
-    bool sent;
-
-    r->last_event = loop_now(r->loop);
-    if (tap_receive(&r->tap, d, m->frame, x, loop_now(r->loop), &err) < 0 &&
-        r->o->block && !m->streamed) {
-        refuse(r, d, x);
-        return;
-    }
-    if (r->tap.drop)
-        return;
-    send_to(r, d, x, m->pass, true, &sent);
-    if (sent)
-        tap_forwarded(&r->tap);
-    if (!loop_timer_is_set(r->flush))
-        loop_timer_set(r->flush, FLUSH_AFTER, false);
-    if (r->phase == DRAINING && tap_open_calls(&r->tap) == 0)
-        leave(r);
-}
-
-static void cut(struct relay *r, enum direction d, const struct err *why_cut)
-{
-    CLEANUP(event_release) struct event e = { 0 };
-    struct message m = { .dir = d == TO_SERVER ? "c2s" : "s2c",
-                         .kind = "invalid",
-                         .bytes = r->intake[d].bytes,
-                         .digest =
-                             STR("sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934"
-                                 "ca495991b7852b855") };
-    struct err ignored;
-
-    say(r, "%s; the connection is cut", why_cut->msg);
-    message_event(&e, EVENT_MESSAGE_CUT, &m);
-    event_add_cstr(&e, "reason",
-                   why_cut->code == ERR_LIMIT ? "too_large" : "spool_failed");
-    if (session_put(r->session, &e, NULL, &ignored) < 0)
-        say(r, "%s", ignored.msg);
-    r->cut = true;
-    why(r, "message_cut", false);
-    intake_done(&r->intake[d]);
-    leave(r);
-}
-
-static void on_span(struct relay *r, enum direction d, struct exchange *x, str bytes,
-                    bool end)
-{
-    struct intake_result result;
-    struct err err = { 0 };
-    bool sent;
-
-    if (r->phase == OVER || r->cut)
-        return;
-    if (intake_add(&r->intake[d], bytes, end, &result, &err) < 0) {
-        cut(r, d, &err);
-        return;
-    }
-    if (result.step == INTAKE_PASS)
-        send_to(r, d, x, result.pass, false, &sent);
-    if (result.step == INTAKE_MESSAGE) {
-        take_message(r, d, x, &result);
-        intake_done(&r->intake[d]);
+    case FLUSHING:
+        flush_late(r);
+        break;
+    case OVER:
+        try_stop(r);
+        break;
+    case RUNNING:
+        break;
     }
 }
 
@@ -263,7 +172,7 @@ static void on_span(struct relay *r, enum direction d, struct exchange *x, str b
 
 static void client_span(void *ctx, struct exchange *x, str bytes, bool end)
 {
-    on_span(ctx, TO_SERVER, x, bytes, end);
+    flow_span(ctx, TO_SERVER, x, bytes, end);
 }
 
 static void client_ended(void *ctx, const struct err *why_ended)
@@ -271,13 +180,15 @@ static void client_ended(void *ctx, const struct err *why_ended)
     struct relay *r = ctx;
 
     r->client_ended = true;
-    why(r, "client_eof", why_ended == NULL);
-    drain(r);
+    relay_why(r, "client_eof", why_ended == NULL);
+    r->client_end_waits = !gate_is_empty(&r->gate);
+    if (!r->client_end_waits)
+        relay_drain(r);
 }
 
 static void client_drained(void *ctx)
 {
-    drained(ctx, TO_CLIENT);
+    flow_drained(ctx, TO_CLIENT);
 }
 
 static void client_gone(void *ctx, const struct err *why_gone)
@@ -286,8 +197,8 @@ static void client_gone(void *ctx, const struct err *why_gone)
 
     (void)why_gone;
     r->client_gone = true;
-    why(r, "broken_pipe", false);
-    drain(r);
+    relay_why(r, "broken_pipe", false);
+    relay_drain(r);
 }
 
 static const struct endpoint_events client_events = { client_span, client_ended,
@@ -297,7 +208,7 @@ static const struct endpoint_events client_events = { client_span, client_ended,
 
 static void server_span(void *ctx, struct exchange *x, str bytes, bool end)
 {
-    on_span(ctx, TO_CLIENT, x, bytes, end);
+    flow_span(ctx, TO_CLIENT, x, bytes, end);
 }
 
 static void server_ended(void *ctx, const struct err *why_ended)
@@ -306,19 +217,18 @@ static void server_ended(void *ctx, const struct err *why_ended)
 
     (void)why_ended;
     r->server_ended = true;
-    if (r->server_exited) {
-        over(r);
+    r->server_end_waits = !gate_is_empty(&r->gate);
+    if (r->server_end_waits)
         return;
-    }
-    if (r->phase == RUNNING || r->phase == DRAINING) {
-        r->phase = RUNNING;
-        leave(r);
-    }
+    if (r->phase == FLUSHING)
+        relay_flush_on(r);
+    else
+        relay_leave(r);
 }
 
 static void server_drained(void *ctx)
 {
-    drained(ctx, TO_SERVER);
+    flow_drained(ctx, TO_SERVER);
 }
 
 static void server_gone(void *ctx, const struct err *why_gone)
@@ -336,16 +246,37 @@ static void server_exit(void *ctx, int status)
 
     r->server_exited = true;
     r->server_status = status;
-    why(r, "server_exit", WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    if (r->server_ended)
-        over(r);
-    else /* what it has written is read; a grandchild may hold the pipe for ever */
-        loop_timer_set(r->deadline, RELAY_LAST_WORDS, false);
-    if (r->phase < TERMINATING && !r->server_ended)
-        r->phase = RUNNING;
+    relay_why(r, "server_exit", WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    begin_flush(r);
+}
+
+/* Nothing waits for the disk any more: what waited for that goes on. */
+static void on_gate_empty(void *ctx)
+{
+    struct relay *r = ctx;
+
+    if (r->client_end_waits) {
+        r->client_end_waits = false;
+        relay_drain(r);
+    }
+    if (r->server_end_waits)
+        server_ended(r, NULL);
+    for (int d = 0; d < 2; d++) {
+        if (r->side[d].endpoint.type->queued(&r->side[d].endpoint) == 0)
+            flow_drained(r, (enum direction)d);
+    }
+    flow_leave_if_drained(r);
+    try_stop(r);
 }
 
 /* --- signals and time --- */
+
+/* The client wants us gone: what it gives us after its EOF is short. */
+static void hasten(struct relay *r)
+{
+    no_more_answers(r, "shutdown");
+    terminate(r, SIGTERM, RELAY_EXIT_GRACE);
+}
 
 static void on_signal(void *ctx, int number)
 {
@@ -354,15 +285,17 @@ static void on_signal(void *ctx, int number)
 
     r->signalled = true;
     r->signal_number = number == SIGHUP ? SIGTERM : number;
-    why(r, number == SIGINT ? "sigint" : "sigterm", true);
-    if (r->client_ended && r->phase < TERMINATING)
-        terminate(r, SIGTERM, RELAY_EXIT_GRACE);
+    relay_why(r, number == SIGINT ? "sigint" : "sigterm", true);
+    if (r->phase >= FLUSHING)
+        over(r); /* who sends signals does not read */
+    else if (r->client_ended && (r->phase < TERMINATING || !again))
+        hasten(r);
     else if (again && r->phase <= DRAINING)
-        leave(r);
-    else if (again && r->phase < OVER)
-        over(r);
+        relay_leave(r);
+    else if (again)
+        kill_now(r);
     else
-        drain(r);
+        relay_drain(r);
 }
 
 static void on_flush(void *ctx)
@@ -371,69 +304,28 @@ static void on_flush(void *ctx)
     struct err err;
 
     if (session_flush(r->session, &err) < 0)
-        say(r, "%s", err.msg);
+        relay_say(r, "%s", err.msg);
 }
 
-struct checkpoint_job {
-    struct relay *r;
-    struct err err;
-    int result;
-};
-
-static void heartbeat(struct relay *r)
-{
-    CLEANUP(event_release) struct event e = { 0 };
-    struct err err;
-
-    event_init(&e, EVENT_HEARTBEAT);
-    if (session_put(r->session, &e, NULL, &err) < 0)
-        say(r, "%s", err.msg);
-    r->last_event = loop_now(r->loop);
-}
-
-static void run_checkpoint(void *ctx)
-{
-    struct checkpoint_job *job = ctx;
-
-    job->result = log_checkpoint(job->r->o->log, false, &job->err);
-}
-
-static void checkpoint_done(void *ctx)
-{
-    struct checkpoint_job *job = ctx;
-
-    if (job->result < 0)
-        say(job->r, "%s", job->err.msg);
-    free(job);
-}
-
-static void begin_checkpoint(struct relay *r)
-{
-    struct checkpoint_job *job;
-    struct err err;
-
-    if (session_history(r->session)->counts.events == r->events_at_checkpoint)
-        return;
-    r->events_at_checkpoint = session_history(r->session)->counts.events;
-    job = calloc(1, sizeof(*job));
-    if (!job)
-        return;
-    job->r = r;
-    if (loop_work(r->loop, run_checkpoint, checkpoint_done, job, &err) < 0)
-        free(job);
-}
-
+/* A call that waits at the gate is not timed out: it has not been sent. */
 static void on_tick(void *ctx)
 {
     struct relay *r = ctx;
     uint64_t now = loop_now(r->loop);
 
-    tap_tick(&r->tap, now);
-    if (now - r->last_event >= HEARTBEAT_MS)
-        heartbeat(r);
-    begin_checkpoint(r);
-    if (r->phase == DRAINING && tap_open_calls(&r->tap) == 0)
-        leave(r);
+    if (gate_is_empty(&r->gate))
+        tap_tick(&r->tap, now);
+    upkeep_tick(&r->upkeep, now);
+    flow_leave_if_drained(r);
+}
+
+static void on_idle(void *ctx)
+{
+    struct relay *r = ctx;
+
+    try_stop(r);
+    if (r->sealed)
+        loop_stop(r->loop);
 }
 
 static void on_call_timeout(void *ctx, str id)
@@ -443,7 +335,7 @@ static void on_call_timeout(void *ctx, str id)
     bool sent;
 
     answer_error(&answer, id, -31007, "call timed out", "call_timeout");
-    send_to(r, TO_CLIENT, NULL, buf_str(&answer), true, &sent);
+    flow_send(r, TO_CLIENT, NULL, buf_str(&answer), true, &sent);
 }
 
 /* --- opening and closing --- */
@@ -467,7 +359,8 @@ static int open_session(struct relay *r, struct err *err)
                                              .transport = "stdio",
                                              .client_transport = "stdio",
                                              .profile = "audit",
-                                             .pack_empty = r->o->pack_empty };
+                                             .pack_empty = r->o->pack_empty,
+                                             .investigation = r->o->investigation };
     struct tap_options tap = { .store_arguments = r->o->store_arguments,
                                .store_results = r->o->store_results,
                                .pepper = r->o->pepper,
@@ -482,7 +375,33 @@ static int open_session(struct relay *r, struct err *err)
     tap_init(&r->tap, &tap);
     intake_init(&r->intake[TO_SERVER], log_dir(r->o->log), r->o->max_message);
     intake_init(&r->intake[TO_CLIENT], log_dir(r->o->log), r->o->max_message);
-    return 0;
+    return r->o->investigation ? investigation_open(&r->kept, log_dir(r->o->log),
+                                                    session_id(r->session), err)
+                               : 0;
+}
+
+static void open_keepers(struct relay *r)
+{
+    const struct upkeep_options upkeep = { .loop = r->loop,
+                                           .log = r->o->log,
+                                           .session = r->session,
+                                           .pack_ms = r->o->pack_ms,
+                                           .pack_receipts = r->o->pack_receipts,
+                                           .say = r->o->say,
+                                           .packed = r->o->packed,
+                                           .hook_ctx = r->o->say_ctx,
+                                           .idle = on_idle,
+                                           .idle_ctx = r };
+    const struct gate_options gate = { .loop = r->loop,
+                                       .session = r->session,
+                                       .one_by_one =
+                                           log_durability_of(r->o->log) == LOG_STRICT,
+                                       .release = flow_release,
+                                       .empty = on_gate_empty,
+                                       .ctx = r };
+
+    upkeep_init(&r->upkeep, &upkeep, loop_now(r->loop));
+    gate_init(&r->gate, &gate);
 }
 
 /* The server first: when it cannot be started, nothing has happened. */
@@ -504,14 +423,20 @@ static int open_sides(struct relay *r, struct err *err)
                       &client_events, r, err);
 }
 
-static void close_all(struct relay *r)
+static void close_sides(struct relay *r)
 {
     for (int d = 0; d < 2; d++) {
         if (r->side[d].endpoint.type)
             r->side[d].endpoint.type->close(&r->side[d].endpoint);
+        r->side[d].endpoint.type = NULL;
         intake_release(&r->intake[d]);
     }
     child_release(&r->child);
+}
+
+static void close_all(struct relay *r)
+{
+    close_sides(r);
     loop_timer_free(r->tick);
     loop_timer_free(r->flush);
     loop_timer_free(r->deadline);
@@ -519,23 +444,16 @@ static void close_all(struct relay *r)
     loop_signal_free(r->sigterm);
     loop_signal_free(r->sighup);
     loop_free(r->loop);
+    gate_release(&r->gate);
+    investigation_close(&r->kept);
     tap_release(&r->tap);
     session_free(r->session);
-}
-
-static const char *open_calls_reason(const struct relay *r)
-{
-    if (r->signalled || r->ended_server)
-        return "shutdown"; /* we ended the server, not it itself */
-    if (r->client_gone)
-        return "client_gone";
-    return r->server_exited || r->server_ended ? "server_exit" : "shutdown";
 }
 
 /* The server's own death by signal is no proper end, unless the signal was ours. */
 static bool ended_well(const struct relay *r)
 {
-    if (!r->clean || r->cut || r->client_gone)
+    if (!r->clean || r->cut || r->client_gone || r->undelivered)
         return false;
     if (r->ended_server || !r->server_exited)
         return true;
@@ -543,14 +461,17 @@ static bool ended_well(const struct relay *r)
            (WEXITSTATUS(r->server_status) == 0 || strcmp(r->reason, "server_exit") != 0);
 }
 
+/* The end without a root of the part before is better than no end. */
 static int seal(struct relay *r, struct relay_outcome *out, struct err *err)
 {
-    const struct session_ending ending = { .reason = r->reason[0] ? r->reason : "end",
-                                           .clean = ended_well(r),
-                                           .open_calls = open_calls_reason(r) };
+    struct session_ending ending = { .reason = r->reason[0] ? r->reason : "end",
+                                     .clean = ended_well(r),
+                                     .open_calls =
+                                         r->open_calls ? r->open_calls : "shutdown" };
     struct pack_request request = { .session = session_id(r->session),
                                     .receipts = session_receipts(r->session),
                                     .first = session_history(r->session)->first };
+    int part = upkeep_last_part(&r->upkeep, &ending.previous_root, err);
     bool packable = false;
 
     if (session_end(r->session, &ending, &request.cut, &packable, err) < 0)
@@ -562,36 +483,62 @@ static int seal(struct relay *r, struct relay_outcome *out, struct err *err)
             return -1;
         out->packed = true;
     }
-    return log_forget_session(r->o->log, session_id(r->session), err);
+    if (log_forget_session(r->o->log, session_id(r->session), err) < 0)
+        return -1;
+    return part;
+}
+
+/* Others' sessions are finished with what time our own end leaves. */
+static void wait_for_recovery(struct relay *r, struct relay_outcome *out)
+{
+    r->sealed = true;
+    close_sides(r);
+    loop_timer_stop(r->tick);
+    loop_timer_stop(r->flush);
+    loop_timer_set(r->deadline, RELAY_DEAD_WAIT, false);
+    if (r->upkeep.recovering)
+        loop_run(r->loop);
+    out->abandoned = r->upkeep.recovering;
 }
 
 static int run(struct relay *r, struct relay_outcome *out, struct err *err)
 {
+    int sealed;
+
     if (open_loop(r, err) < 0 || open_sides(r, err) < 0)
         return -1;
+    out->started = true;
+    open_keepers(r);
     loop_timer_set(r->tick, TICK, true);
-    r->last_event = loop_now(r->loop);
     channel_read(&r->side[TO_SERVER].in, true);
     channel_read(&r->side[TO_CLIENT].in, true);
     loop_run(r->loop);
     child_release(&r->child);
     out->interrupted = r->signalled && r->signal_number == SIGINT;
-    if (seal(r, out, err) < 0)
-        return -1;
+    sealed = seal(r, out, err);
     out->evidence_lost = log_lost_total(r->o->log) > 0;
-    return 0;
+    wait_for_recovery(r, out);
+    return sealed;
 }
 
 int relay_run(const struct relay_options *options, struct relay_outcome *outcome,
               struct err *err)
 {
-    struct relay r = { .o = options, .child = { .guard_fd = -1, .pid_fd = -1 } };
+    struct relay *r = calloc(1, sizeof(*r)); /* a worker may outlive this call */
     int result;
 
-    r.side[0].in.fd = r.side[0].out.fd = r.side[1].in.fd = r.side[1].out.fd = -1;
-    r.intake[0].spool = r.intake[1].spool = -1;
     *outcome = (struct relay_outcome){ .complete = false };
-    result = run(&r, outcome, err);
-    close_all(&r);
+    if (!r)
+        return err_set(err, ERR_NOMEM, "no memory for a session");
+    r->o = options;
+    r->child = (struct child){ .guard_fd = -1, .pid_fd = -1 };
+    r->side[0].in.fd = r->side[0].out.fd = r->side[1].in.fd = r->side[1].out.fd = -1;
+    r->intake[0].spool = r->intake[1].spool = -1;
+    r->kept.fd = -1;
+    result = run(r, outcome, err);
+    if (outcome->abandoned)
+        return result;
+    close_all(r);
+    free(r);
     return result;
 }

@@ -20,11 +20,13 @@
 
 struct err;
 
-#define RELAY_QUEUE_STOP ((size_t)256 << 10) /* bytes owed to one side: stop the other   \
-                                              */
-#define RELAY_EXIT_GRACE 500                 /* ms from our EOF to SIGTERM */
-#define RELAY_TERM_GRACE 1000                /* ms from SIGTERM to SIGKILL */
-#define RELAY_LAST_WORDS 500                 /* ms for output after the server's exit */
+#define RELAY_QUEUE_STOP                                                                 \
+    ((size_t)256 << 10)       /* bytes owed to one side: stop the other                  \
+                               */
+#define RELAY_EXIT_GRACE 500  /* ms from our EOF to SIGTERM */
+#define RELAY_TERM_GRACE 1000 /* ms from SIGTERM to SIGKILL */
+#define RELAY_LAST_WORDS 500  /* ms for output after the server's exit */
+#define RELAY_DEAD_WAIT  2000 /* ms that our end waits for a recovery */
 
 struct relay_options {
     char *const *argv; /* the server */
@@ -38,22 +40,34 @@ struct relay_options {
     bool block; /* on evidence failure: refuse instead of passing on */
     bool pack, pack_empty;
     uint64_t pack_ms, pack_receipts; /* rolling; 0: only at the end */
+    bool investigation;              /* keep whole messages */
+
+    /* What the person should know, and packs of parts and of sessions that others left;
+     * from any thread. Either may be NULL. */
     void (*say)(void *ctx, const char *sentence);
+    void (*packed)(void *ctx, const struct pack_result *pack);
     void *say_ctx;
 };
 
 /* How it went. */
 struct relay_outcome {
+    bool started;       /* the server ran */
     bool complete;      /* session_complete */
     bool evidence_lost; /* a gap */
     bool interrupted;   /* SIGINT */
     bool packed;
     struct pack_result pack; /* the last one */
     uint64_t calls;
+
+    /* Somebody else's session is still being finished, by a thread that uses the log: it
+     * must not be closed, and the process should leave by _exit(). The next recorder does
+     * the rest. */
+    bool abandoned;
 };
 
-/* Fails when the server cannot be started, or evidence cannot be begun: nothing has
- * happened then. */
+/* Fails when the server cannot be started or evidence cannot be begun: then nothing has
+ * happened; and when the end could not be recorded (outcome->started is true). *outcome
+ * is set whatever happens. */
 MUST_CHECK int relay_run(const struct relay_options *options,
                          struct relay_outcome *outcome, struct err *err);
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/err.h"
+#include "pipeline/tap_internal.h"
 
 static const char *const direction_names[] = { "c2s", "s2c" };
 
@@ -38,9 +39,17 @@ uint64_t tap_open_calls(const struct tap *t)
     return t->calls_open;
 }
 
+/* Its events end at `upto`; the first of them is the message's. */
+static void note_place(struct tap *t, uint64_t upto, unsigned events)
+{
+    if (t->upto == 0)
+        t->seq = upto - events;
+    t->upto = upto;
+}
+
 /* --- what an event says of a message --- */
 
-static struct message describe(const struct tap *t, const struct rpc *m, uint64_t index)
+struct message tap_describe(const struct tap *t, const struct rpc *m, uint64_t index)
 {
     struct message out = { .dir = direction_names[t->direction],
                            .kind = rpc_kind_name(m->kind),
@@ -75,17 +84,27 @@ static int remember_passage(struct tap *t, enum event_type type, uint32_t node,
     return 0;
 }
 
+static int put_event(struct tap *t, struct event *e, struct err *err)
+{
+    uint64_t upto;
+
+    if (session_put(t->options.session, e, &upto, err) < 0)
+        return -1;
+    note_place(t, upto, 1);
+    return 0;
+}
+
 /* Record an event that is of no call. */
 static int put(struct tap *t, const struct rpc *m, uint64_t index,
                enum event_type received, enum event_type forwarded, struct err *err)
 {
     CLEANUP(event_release) struct event e = { 0 };
-    struct message message = describe(t, m, index);
+    struct message message = tap_describe(t, m, index);
 
     if (remember_passage(t, forwarded, m->node, NULL, false, err) < 0)
         return -1;
     message_event(&e, received, &message);
-    return session_put(t->options.session, &e, NULL, err);
+    return put_event(t, &e, err);
 }
 
 /* --- ids --- */
@@ -111,7 +130,7 @@ static int add_pending(struct tap *t, const struct rpc *m, struct exchange *x,
     return 0;
 }
 
-static void forget_pending(struct tap *t, enum direction asked, struct pending *p)
+void tap_forget_pending(struct tap *t, enum direction asked, struct pending *p)
 {
     if (p->call && p->method == RPC_TOOLS_CALL && !p->answered)
         t->calls_open--;
@@ -168,10 +187,11 @@ static void remember_leg(struct tap *t, const struct rpc *m, const struct open_c
 static int record_request(struct tap *t, const struct rpc *m, uint64_t index,
                           struct open_call **call, struct err *err)
 {
-    struct message message = describe(t, m, index);
+    struct message message = tap_describe(t, m, index);
     uint32_t arguments = rpc_arguments(m);
     struct content_hash hash;
     struct call_request request;
+    uint64_t upto;
 
     if (hash_of(t, arguments, &hash, err) < 0)
         return -1;
@@ -182,7 +202,10 @@ static int record_request(struct tap *t, const struct rpc *m, uint64_t index,
         .content = content_of(t, arguments, t->options.store_arguments),
         .parent = leg_before(t, m),
     };
-    return session_request(t->options.session, &message, &request, call, NULL, err);
+    if (session_request(t->options.session, &message, &request, call, &upto, err) < 0)
+        return -1;
+    note_place(t, upto, 1);
+    return 0;
 }
 
 /* A call without an id gets no answer: its receipt is due at once. */
@@ -204,9 +227,21 @@ static int take_call(struct tap *t, const struct rpc *m, uint64_t index,
         t->calls_open++;
         return remember_passage(t, EVENT_REQUEST_FORWARDED, m->node, call, false, err);
     }
-    if (session_lose(t->options.session, call, "no_id", NULL, err) < 0)
+    if (session_lose(t->options.session, call, "no_id", &t->upto, err) < 0)
         return -1;
     return remember_passage(t, EVENT_REQUEST_FORWARDED, m->node, call, true, err);
+}
+
+/* The answer's event and the receipt's. */
+static int respond(struct tap *t, struct open_call *call, const struct message *message,
+                   const struct call_response *response, struct err *err)
+{
+    uint64_t upto;
+
+    if (session_respond(t->options.session, call, message, response, &upto, err) < 0)
+        return -1;
+    note_place(t, upto, 2);
+    return 0;
 }
 
 /* --- tasks --- */
@@ -249,7 +284,7 @@ static void remember_task(struct tap *t, const struct rpc *m, struct open_call *
 static int end_task(struct tap *t, const struct rpc *m, uint64_t index,
                     struct tap_task *task, uint32_t inner, bool is_error, struct err *err)
 {
-    struct message message = describe(t, m, index);
+    struct message message = tap_describe(t, m, index);
     struct open_call *call = task->call;
     struct content_hash hash;
     struct call_response response;
@@ -262,7 +297,7 @@ static int end_task(struct tap *t, const struct rpc *m, uint64_t index,
         .is_error = is_error,
         .content = content_of(t, inner, t->options.store_results),
     };
-    if (session_respond(t->options.session, call, &message, &response, NULL, err) < 0)
+    if (respond(t, call, &message, &response, err) < 0)
         return -1;
     forget_task(t, task);
     return remember_passage(t, EVENT_RESPONSE_SENT, m->node, call, true, err);
@@ -273,7 +308,7 @@ static int end_task(struct tap *t, const struct rpc *m, uint64_t index,
 static int record_answer(struct tap *t, const struct rpc *m, uint64_t index,
                          struct open_call *call, struct err *err)
 {
-    struct message message = describe(t, m, index);
+    struct message message = tap_describe(t, m, index);
     uint32_t node = m->error != JSON_NONE ? m->error : m->result;
     struct content_hash hash;
     struct call_response response;
@@ -287,7 +322,7 @@ static int record_answer(struct tap *t, const struct rpc *m, uint64_t index,
         .result_type = rpc_result_type(m),
         .content = content_of(t, node, t->options.store_results),
     };
-    return session_respond(t->options.session, call, &message, &response, NULL, err);
+    return respond(t, call, &message, &response, err);
 }
 
 static int answer_call(struct tap *t, const struct rpc *m, uint64_t index,
@@ -297,10 +332,10 @@ static int answer_call(struct tap *t, const struct rpc *m, uint64_t index,
     bool task = str_is(rpc_result_type(m), "task");
 
     if (record_answer(t, m, index, call, err) < 0) {
-        forget_pending(t, TO_SERVER, p);
+        tap_forget_pending(t, TO_SERVER, p);
         return -1;
     }
-    forget_pending(t, TO_SERVER, p);
+    tap_forget_pending(t, TO_SERVER, p);
     remember_leg(t, m, call);
     if (task)
         remember_task(t, m, call);
@@ -312,12 +347,12 @@ static int drop_late(struct tap *t, const struct rpc *m, uint64_t index,
                      struct pending *p, struct err *err)
 {
     CLEANUP(event_release) struct event e = { 0 };
-    struct message message = describe(t, m, index);
+    struct message message = tap_describe(t, m, index);
 
     t->drop = true;
     correlate_remove(&t->asked[TO_SERVER], p);
     message_event(&e, EVENT_RESPONSE_LATE, &message);
-    return session_put(t->options.session, &e, NULL, err);
+    return put_event(t, &e, err);
 }
 
 static int take_response(struct tap *t, const struct rpc *m, uint64_t index,
@@ -339,7 +374,7 @@ static int take_response(struct tap *t, const struct rpc *m, uint64_t index,
     if (p->call)
         return answer_call(t, m, index, p, err);
     method = p->method;
-    forget_pending(t, asked, p);
+    tap_forget_pending(t, asked, p);
     task = method == RPC_TASKS_GET ? find_task(t, m) : NULL;
     if (task && rpc_task_ended(m, &inner, &is_error))
         return end_task(t, m, index, task, inner, is_error, err);
@@ -366,7 +401,8 @@ static int take_cancellation(struct tap *t, const struct rpc *m, uint64_t index,
     CLEANUP(event_release) struct event e = { 0 };
     uint32_t id = rpc_cancelled_id(m);
     struct pending *p = id == JSON_NONE ? NULL : find_pending(t, t->direction, id);
-    struct message message = describe(t, m, index);
+    struct message message = tap_describe(t, m, index);
+    uint64_t upto;
 
     if (p)
         p->cancelled = true;
@@ -376,7 +412,10 @@ static int take_cancellation(struct tap *t, const struct rpc *m, uint64_t index,
     if (remember_passage(t, EVENT_NOTIFICATION_FORWARDED, m->node, NULL, false, err) < 0)
         return -1;
     message_event(&e, EVENT_NOTIFICATION_RECEIVED, &message);
-    return session_note(t->options.session, p->call, &e, NULL, err);
+    if (session_note(t->options.session, p->call, &e, &upto, err) < 0)
+        return -1;
+    note_place(t, upto, 1);
+    return 0;
 }
 
 static int take_notification(struct tap *t, const struct rpc *m, uint64_t index,
@@ -449,7 +488,7 @@ static int take_invalid(struct tap *t, struct err *err)
     if (remember_passage(t, EVENT_MESSAGE_FORWARDED, JSON_NONE, NULL, false, err) < 0)
         return -1;
     message_event(&e, EVENT_MESSAGE_RECEIVED, &message);
-    return session_put(t->options.session, &e, NULL, err);
+    return put_event(t, &e, err);
 }
 
 int tap_receive(struct tap *t, enum direction d, str frame, struct exchange *x,
@@ -461,6 +500,7 @@ int tap_receive(struct tap *t, enum direction d, str frame, struct exchange *x,
     t->frame = without_line_end(frame);
     t->drop = false;
     t->passage_count = 0;
+    t->upto = 0;
     t->is_batch = false;
     content_digest(&t->digest, t->frame, t->options.pepper);
     if (json_parse(&t->json, t->frame, NULL, &bad) < 0)
@@ -468,27 +508,6 @@ int tap_receive(struct tap *t, enum direction d, str frame, struct exchange *x,
     t->is_batch =
         json_is(&t->json, JSON_ROOT, JSON_ARRAY) && json_count(&t->json, JSON_ROOT) > 0;
     return take_all(t, x, now, err);
-}
-
-static void say_forwarded(struct tap *t, const struct passage *p, uint64_t index)
-{
-    struct rpc m = { .kind = RPC_INVALID };
-    struct message message;
-    struct err ignored; /* the log counts what is lost */
-
-    if (p->node != JSON_NONE)
-        rpc_read(&m, &t->json, p->node);
-    message = describe(t, &m, index);
-    if (session_later(t->options.session, p->call, p->type, &message, p->release,
-                      &ignored) < 0)
-        return;
-}
-
-void tap_forwarded(struct tap *t)
-{
-    for (size_t i = 0; i < t->passage_count; i++)
-        say_forwarded(t, &t->passages[i], i);
-    t->passage_count = 0;
 }
 
 /* --- time --- */

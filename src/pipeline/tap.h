@@ -54,6 +54,18 @@ struct passage {
     bool release;
 };
 
+/* What is to be said of a message that waits, when it has gone on. */
+struct tap_sent {
+    struct {
+        struct event event;
+        struct open_call *call;
+        bool release;
+    } * item;
+    size_t count;
+};
+
+void tap_sent_release(struct tap_sent *s);
+
 /* A task that a call became; its end is still to be seen. */
 struct tap_task {
     struct tap_task *next;
@@ -70,7 +82,9 @@ struct tap {
     struct content_hash digest;
     enum direction direction;
     bool is_batch;
-    bool drop; /* an answer to a call that we have answered: not for the client */
+    bool drop;     /* an answer to a call that we have answered: not for the client */
+    uint64_t seq;  /* of the first event of the message */
+    uint64_t upto; /* the log's size with all its events; 0: nothing was written */
     struct passage *passages;
     size_t passage_count, passage_cap;
     struct buf key, content;
@@ -93,6 +107,15 @@ MUST_CHECK int tap_receive(struct tap *t, enum direction d, str frame, struct ex
 
 /* The message of the last tap_receive() has gone on. */
 void tap_forwarded(struct tap *t);
+
+/* The same in two steps, for a message that waits while others come; on failure nothing
+ * will be said of it. tap_say_sent() leaves *s empty. */
+MUST_CHECK int tap_take_sent(struct tap *t, struct tap_sent *s, struct err *err);
+void tap_say_sent(struct tap *t, struct tap_sent *s);
+
+/* The message of the last tap_receive() will not go on: no answer to it is awaited. */
+void tap_refused(struct tap *t);
+void tap_refuse_sent(struct tap *t, struct tap_sent *s, enum direction d);
 
 /* Calls whose time is over: at least once a second. */
 void tap_tick(struct tap *t, uint64_t now);

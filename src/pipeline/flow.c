@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The way of a message: intake, evidence, and on. */
+#include <stdio.h>
+
+#include "base/err.h"
+#include "pipeline/answer.h"
+#include "pipeline/relay_internal.h"
+
+#define FLUSH_AFTER 50 /* ms that events may wait for the next write */
+
+static enum direction other(enum direction d)
+{
+    return d == TO_SERVER ? TO_CLIENT : TO_SERVER;
+}
+
+void flow_send(struct relay *r, enum direction d, struct exchange *x, str bytes, bool end,
+               bool *sent)
+{
+    struct endpoint *e = &r->side[d].endpoint;
+    struct err err;
+
+    *sent = bytes.n == 0 || e->type->send(e, x, bytes, end, &err) == 0;
+    if (!*sent && d == TO_CLIENT) {
+        r->client_gone = true;
+        relay_why(r, "broken_pipe", false);
+        relay_drain(r);
+        return;
+    }
+    /* A reader that stalls stops the writer. */
+    if (e->type->queued(e) + r->gate.bytes[d] > RELAY_QUEUE_STOP)
+        r->side[other(d)].endpoint.type->read(&r->side[other(d)].endpoint, false);
+}
+
+static bool may_read(const struct relay *r, enum direction to)
+{
+    if (to == TO_SERVER)
+        return r->phase == RUNNING;
+    return true;
+}
+
+void flow_drained(struct relay *r, enum direction d)
+{
+    if (may_read(r, d) && r->gate.bytes[d] == 0)
+        r->side[other(d)].endpoint.type->read(&r->side[other(d)].endpoint, true);
+    if (d == TO_CLIENT && r->phase == FLUSHING)
+        relay_flush_on(r);
+}
+
+/* Evidence could not be written: said once, until it can be again. */
+static void evidence_failed(struct relay *r, const struct err *why_failed)
+{
+    if (!r->failing)
+        relay_say(r, "evidence cannot be written: %s; messages are %s", why_failed->msg,
+                  r->o->block ? "refused" : "passed on");
+    r->failing = true;
+}
+
+/* …and the policy is to block. */
+static void refuse(struct relay *r, enum direction d, struct exchange *x)
+{
+    CLEANUP(buf_release) struct buf answer = { 0 };
+    bool sent;
+
+    answer_refusals(&answer, &r->tap, d);
+    tap_refused(&r->tap);
+    if (answer.n)
+        flow_send(r, TO_CLIENT, x, buf_str(&answer), true, &sent);
+}
+
+/* With --investigation: the whole message, before it goes on. */
+static int keep(struct relay *r, enum direction d, struct err *err)
+{
+    if (!r->o->investigation || r->tap.upto == 0)
+        return 0;
+    if (investigation_write(&r->kept, r->tap.seq, d == TO_SERVER ? "c2s" : "s2c",
+                            r->tap.frame, err) == 0)
+        return 0;
+    log_lost(r->o->log, 1, err->msg);
+    return -1;
+}
+
+static bool is_gated(const struct relay *r)
+{
+    return log_durability_of(r->o->log) != LOG_WRITE;
+}
+
+/* A message or a piece of one, until its turn comes and its evidence is on disk. */
+static int hold(struct relay *r, enum direction d, struct exchange *x, str bytes,
+                const struct intake_result *m, struct err *err)
+{
+    struct held *h = held_new();
+
+    if (!h)
+        return err_set(err, ERR_NOMEM, "no memory for a message that waits");
+    h->to = d;
+    h->exchange = x;
+    h->end = m != NULL;
+    buf_add(&h->bytes, bytes);
+    if (m) {
+        h->upto = r->tap.upto;
+        h->refuse = r->o->block && !m->streamed;
+        if (h->refuse)
+            answer_refusals(&h->refusal, &r->tap, d);
+    }
+    if (buf_check(&h->bytes, "a message that waits", err) < 0 ||
+        (m && tap_take_sent(&r->tap, &h->sent, err) < 0)) {
+        held_free(h);
+        return -1;
+    }
+    gate_hold(&r->gate, h);
+    if (r->gate.bytes[d] > RELAY_QUEUE_STOP)
+        r->side[other(d)].endpoint.type->read(&r->side[other(d)].endpoint, false);
+    return 0;
+}
+
+static void flush_soon(struct relay *r)
+{
+    if (!loop_timer_is_set(r->flush))
+        loop_timer_set(r->flush, FLUSH_AFTER, false);
+}
+
+void flow_release(void *ctx, struct held *h, const struct err *why_not)
+{
+    struct relay *r = ctx;
+    bool sent;
+
+    if (why_not) {
+        log_lost(r->o->log, 1, why_not->msg);
+        evidence_failed(r, why_not);
+    }
+    if (why_not && h->refuse) {
+        tap_refuse_sent(&r->tap, &h->sent, h->to);
+        flow_send(r, TO_CLIENT, h->exchange, buf_str(&h->refusal), true, &sent);
+        return;
+    }
+    flow_send(r, h->to, h->exchange, buf_str(&h->bytes), h->end, &sent);
+    if (sent)
+        tap_say_sent(&r->tap, &h->sent);
+    flush_soon(r);
+}
+
+static void pass_on(struct relay *r, enum direction d, struct exchange *x,
+                    const struct intake_result *m)
+{
+    bool sent;
+
+    flow_send(r, d, x, m->pass, true, &sent);
+    if (sent)
+        tap_forwarded(&r->tap);
+    flush_soon(r);
+}
+
+void flow_leave_if_drained(struct relay *r)
+{
+    if (r->phase == DRAINING && tap_open_calls(&r->tap) == 0 && gate_is_empty(&r->gate))
+        relay_leave(r);
+}
+
+static void take_message(struct relay *r, enum direction d, struct exchange *x,
+                         const struct intake_result *m)
+{
+    struct err err = { 0 };
+    bool lost = tap_receive(&r->tap, d, m->frame, x, loop_now(r->loop), &err) < 0 ||
+                keep(r, d, &err) < 0;
+
+    if (lost)
+        evidence_failed(r, &err);
+    r->failing = lost;
+    if (lost && r->o->block && !m->streamed)
+        refuse(r, d, x);
+    else if (!r->tap.drop && (!is_gated(r) || hold(r, d, x, m->pass, m, &err) < 0))
+        pass_on(r, d, x, m);
+    upkeep_event(&r->upkeep, loop_now(r->loop));
+    if (d == TO_CLIENT)
+        upkeep_recover(&r->upkeep);
+    flow_leave_if_drained(r);
+}
+
+/* The beginning of a long message, behind what waits. */
+static void pass_piece(struct relay *r, enum direction d, struct exchange *x, str bytes)
+{
+    struct err err;
+    bool sent;
+
+    if (gate_is_empty(&r->gate) || hold(r, d, x, bytes, NULL, &err) < 0)
+        flow_send(r, d, x, bytes, false, &sent);
+}
+
+static void cut(struct relay *r, enum direction d, const struct err *why_cut)
+{
+    CLEANUP(event_release) struct event e = { 0 };
+    struct message m = { .dir = d == TO_SERVER ? "c2s" : "s2c",
+                         .kind = "invalid",
+                         .bytes = r->intake[d].bytes,
+                         .digest =
+                             STR("sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934"
+                                 "ca495991b7852b855") };
+    struct err ignored;
+
+    relay_say(r, "%s; the connection is cut", why_cut->msg);
+    message_event(&e, EVENT_MESSAGE_CUT, &m);
+    event_add_cstr(&e, "reason",
+                   why_cut->code == ERR_LIMIT ? "too_large" : "spool_failed");
+    if (session_put(r->session, &e, NULL, &ignored) < 0)
+        relay_say(r, "%s", ignored.msg);
+    r->cut = true;
+    relay_why(r, "message_cut", false);
+    intake_done(&r->intake[d]);
+    relay_leave(r);
+}
+
+void flow_span(struct relay *r, enum direction d, struct exchange *x, str bytes, bool end)
+{
+    struct intake_result result;
+    struct err err = { 0 };
+
+    if (r->phase == OVER || r->cut)
+        return;
+    if (intake_add(&r->intake[d], bytes, end, &result, &err) < 0) {
+        cut(r, d, &err);
+        return;
+    }
+    if (result.step == INTAKE_PASS)
+        pass_piece(r, d, x, result.pass);
+    if (result.step == INTAKE_MESSAGE) {
+        take_message(r, d, x, &result);
+        intake_done(&r->intake[d]);
+    }
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* relay_internal - what relay.c and flow.c share. Nobody else includes it. */
+#ifndef PIPELINE_RELAY_INTERNAL_H
+#define PIPELINE_RELAY_INTERNAL_H
+
+#include <signal.h>
+
+#include "evidence/investigation.h"
+#include "pipeline/gate.h"
+#include "pipeline/intake.h"
+#include "pipeline/relay.h"
+#include "pipeline/tap.h"
+#include "pipeline/upkeep.h"
+#include "transport/child.h"
+#include "transport/loop.h"
+#include "transport/stdio.h"
+
+/* Where the end stands. Only ever moves down this list. */
+enum phase {
+    RUNNING,
+    DRAINING,    /* no more from the client; answers are awaited */
+    LEAVING,     /* the server should go: EOF was sent */
+    TERMINATING, /* SIGTERM was sent */
+    FLUSHING,    /* the server is gone: the client gets the last of what it said */
+    OVER,
+};
+
+struct relay {
+    const struct relay_options *o;
+    struct loop *loop;
+    struct stdio side[2]; /* by where a message goes: TO_SERVER is the server */
+    struct intake intake[2];
+    struct child child;
+    struct session *session;
+    struct tap tap;
+    struct upkeep upkeep;
+    struct gate gate;          /* with a durability above `write` */
+    struct investigation kept; /* with --investigation */
+    bool failing;              /* evidence could not be written the last time */
+    struct loop_timer *tick, *flush, *deadline;
+    struct loop_signal *sigint, *sigterm, *sighup;
+    enum phase phase;
+    bool client_ended, server_ended, server_exited;
+    int server_status;
+    bool signalled; /* a signal began the end */
+    int signal_number;
+    bool ended_server; /* we sent it a signal */
+    bool cut;          /* a message was cut: the session is not complete */
+    bool client_gone;
+    bool undelivered;       /* the client did not read it all */
+    uint64_t flush_ends;    /* loop time */
+    const char *open_calls; /* why calls that are open now will not be answered */
+    bool client_end_waits, server_end_waits; /* for the gate */
+    char reason[64];
+    bool clean;
+    bool sealed; /* the session's own evidence is complete */
+};
+
+/* --- relay.c: the course of the session --- */
+
+void relay_say(const struct relay *r, const char *fmt, ...) PRINTF_LIKE(2, 3);
+void relay_why(struct relay *r, const char *reason, bool clean); /* the first counts */
+void relay_drain(struct relay *r);    /* no more from the client; answers are awaited */
+void relay_flush_on(struct relay *r); /* is the client owed nothing any more? */
+void relay_leave(struct relay *r);    /* nobody is waited for but the server itself */
+
+/* --- flow.c: what crosses it --- */
+
+/* Bytes of a message came for that side; `end`: its last. */
+void flow_span(struct relay *r, enum direction d, struct exchange *x, str bytes,
+               bool end);
+
+/* Say something ourselves; *sent is false when that side is gone. */
+void flow_send(struct relay *r, enum direction d, struct exchange *x, str bytes, bool end,
+               bool *sent);
+
+/* All that was sent to that side is out. */
+void flow_drained(struct relay *r, enum direction d);
+
+void flow_leave_if_drained(struct relay *r);
+
+/* Hook of the gate. */
+void flow_release(void *ctx, struct held *held, const struct err *why);
+
+#endif

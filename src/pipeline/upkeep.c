@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pipeline/upkeep.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/err.h"
+#include "evidence/dead.h"
+#include "transport/loop.h"
+
+void upkeep_init(struct upkeep *u, const struct upkeep_options *options, uint64_t now)
+{
+    *u = (struct upkeep){ .options = *options, .last_event = now, .part_began = now };
+}
+
+static void say(const struct upkeep *u, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+static void say(const struct upkeep *u, const char *fmt, ...)
+{
+    char sentence[600];
+    va_list ap;
+
+    if (!u->options.say)
+        return;
+    va_start(ap, fmt);
+    vsnprintf(sentence, sizeof(sentence), fmt, ap);
+    va_end(ap);
+    u->options.say(u->options.hook_ctx, sentence);
+}
+
+static const struct receipt_counts *counts(const struct upkeep *u)
+{
+    return &session_history(u->options.session)->counts;
+}
+
+/* What a worker does, and what came of it. */
+struct job {
+    struct upkeep *u;
+    struct err err;
+    int result;
+};
+
+static bool start(struct upkeep *u, void (*run)(void *), void (*done)(void *))
+{
+    struct job *job = calloc(1, sizeof(*job));
+    struct err err;
+
+    if (!job)
+        return false;
+    job->u = u;
+    if (loop_work(u->options.loop, run, done, job, &err) == 0)
+        return true;
+    free(job);
+    return false;
+}
+
+/* --- checkpoints and heartbeats --- */
+
+static void run_checkpoint(void *ctx)
+{
+    struct job *job = ctx;
+
+    job->result = log_checkpoint(job->u->options.log, false, &job->err);
+}
+
+static void checkpoint_done(void *ctx)
+{
+    struct job *job = ctx;
+
+    job->u->checkpointing = false;
+    if (job->result < 0)
+        say(job->u, "%s", job->err.msg);
+    free(job);
+}
+
+static void begin_checkpoint(struct upkeep *u)
+{
+    uint64_t events = counts(u)->events;
+
+    if (u->checkpointing || events == u->events_at_checkpoint)
+        return;
+    u->checkpointing = start(u, run_checkpoint, checkpoint_done);
+    if (u->checkpointing)
+        u->events_at_checkpoint = events;
+}
+
+static void heartbeat(struct upkeep *u, uint64_t now)
+{
+    CLEANUP(event_release) struct event e = { 0 };
+    struct err err;
+
+    event_init(&e, EVENT_HEARTBEAT);
+    if (session_put(u->options.session, &e, NULL, &err) < 0)
+        say(u, "%s", err.msg);
+    u->last_event = now;
+}
+
+/* --- parts --- */
+
+static void run_pack(void *ctx)
+{
+    struct job *job = ctx;
+
+    job->result =
+        pack_build(job->u->options.log, &job->u->request, &job->u->pack, &job->err);
+}
+
+static void note_pack(struct upkeep *u)
+{
+    u->cut = false;
+    snprintf(u->root, sizeof(u->root), "%s", u->pack.root);
+    if (u->options.packed)
+        u->options.packed(u->options.hook_ctx, &u->pack);
+}
+
+static void pack_done(void *ctx)
+{
+    struct job *job = ctx;
+    struct upkeep *u = job->u;
+
+    u->packing = false;
+    if (job->result == 0)
+        note_pack(u);
+    else
+        say(u, "the pack of part %llu: %s", (unsigned long long)u->request.cut.part,
+            job->err.msg);
+    free(job);
+    if (u->options.idle)
+        u->options.idle(u->options.idle_ctx);
+}
+
+static const char *root_of(const struct upkeep *u)
+{
+    return u->root[0] ? u->root : NULL;
+}
+
+static void begin_pack(struct upkeep *u)
+{
+    u->packing = start(u, run_pack, pack_done);
+}
+
+static void cut_part(struct upkeep *u, uint64_t now)
+{
+    struct session *s = u->options.session;
+    struct err err;
+
+    u->part_began = now; /* also after a failure: not again at once */
+    u->request = (struct pack_request){ .session = session_id(s),
+                                        .receipts = session_receipts(s),
+                                        .first = session_history(s)->first };
+    if (session_part(s, root_of(u), &u->request.cut, &err) < 0) {
+        say(u, "%s", err.msg);
+        return;
+    }
+    u->receipts_at_part = counts(u)->receipts;
+    u->cut = true;
+    begin_pack(u);
+}
+
+/* The next part needs the root of this one: one pack at a time, and one that failed is
+ * tried again before anything else is cut. */
+static void look_at_part(struct upkeep *u, uint64_t now)
+{
+    const struct upkeep_options *o = &u->options;
+    uint64_t receipts = counts(u)->receipts - u->receipts_at_part;
+
+    if (u->cut || receipts == 0)
+        return;
+    if ((o->pack_receipts && receipts >= o->pack_receipts) ||
+        (o->pack_ms && now - u->part_began >= o->pack_ms))
+        cut_part(u, now);
+}
+
+int upkeep_last_part(struct upkeep *u, const char **root, struct err *err)
+{
+    if (u->cut) {
+        if (pack_build(u->options.log, &u->request, &u->pack, err) < 0)
+            return -1;
+        note_pack(u);
+    }
+    *root = root_of(u);
+    return 0;
+}
+
+/* --- the dead --- */
+
+static void dead_packed(void *ctx, const struct pack_result *pack)
+{
+    const struct upkeep *u = ctx;
+
+    if (!pack->existed && u->options.packed)
+        u->options.packed(u->options.hook_ctx, pack);
+}
+
+static void dead_failed(void *ctx, const char *writer, const char *why)
+{
+    say(ctx, "what recorder %s left could not be finished: %s", writer, why);
+}
+
+static void run_recovery(void *ctx)
+{
+    struct job *job = ctx;
+    const struct dead_options options = { .packed = dead_packed,
+                                          .failed = dead_failed,
+                                          .ctx = job->u };
+    struct dead_result result;
+
+    job->result = dead_recover(job->u->options.log, &options, &result, &job->err);
+    if (job->result == 0 && result.sessions)
+        say(job->u, "finished %llu sessions that recorders had left when they died",
+            (unsigned long long)result.sessions);
+}
+
+static void recovery_done(void *ctx)
+{
+    struct job *job = ctx;
+    struct upkeep *u = job->u;
+
+    u->recovering = false;
+    if (job->result < 0)
+        say(u, "cannot look for dead recorders: %s", job->err.msg);
+    free(job);
+    if (u->options.idle)
+        u->options.idle(u->options.idle_ctx);
+}
+
+void upkeep_recover(struct upkeep *u)
+{
+    if (u->recovered)
+        return;
+    u->recovered = true;
+    u->recovering = start(u, run_recovery, recovery_done);
+}
+
+/* --- time --- */
+
+void upkeep_event(struct upkeep *u, uint64_t now)
+{
+    u->last_event = now;
+    if (u->options.pack_receipts)
+        look_at_part(u, now);
+}
+
+void upkeep_tick(struct upkeep *u, uint64_t now)
+{
+    if (now - u->last_event >= UPKEEP_HEARTBEAT)
+        heartbeat(u, now);
+    if (u->cut && !u->packing)
+        begin_pack(u);
+    look_at_part(u, now);
+    begin_checkpoint(u);
+}
