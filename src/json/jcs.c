@@ -296,6 +296,9 @@ static int open_object(struct writer *w, uint32_t node, const char *const *drop,
 
 static int begin(struct writer *w, uint32_t node)
 {
+    if (w->j->nodes[node].flags & JSON_OPAQUE)
+        return err_set(w->err, ERR_LIMIT, "too deep or too many values at byte %u",
+                       w->j->nodes[node].start);
     switch (json_kind_of(w->j, node)) {
     case JSON_STRING:
         return write_string(w, node);

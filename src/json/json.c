@@ -22,6 +22,7 @@ struct parser {
     uint32_t max_nodes;
     unsigned depth;
     unsigned max_depth;
+    unsigned opaque_depth;
     bool done;
     struct members members;
     struct err *err;
@@ -288,12 +289,61 @@ static inline const char *name(struct parser *p, const char *at)
     return skip_space(at + 1, p->end);
 }
 
+static const char *skip_string(struct parser *p, const char *at)
+{
+    struct json_node ignored = { 0 };
+
+    at = text_scan(at + 1, p->end);
+    if (at < p->end && *at == '\\')
+        at = escaped_rest(p, at, &ignored);
+    return at < p->end && *at == '"' ? at + 1 : bad_contents(p, at);
+}
+
+/* To the bracket that closes this one. */
+static const char *skip_inside(struct parser *p, const char *at)
+{
+    size_t depth = 0;
+
+    while (at && at < p->end) {
+        if (*at == '"') {
+            at = skip_string(p, at);
+            continue;
+        }
+        if (*at == '[' || *at == '{')
+            depth++;
+        if ((*at == ']' || *at == '}') && --depth == 0)
+            return at + 1;
+        at++;
+    }
+    return at ? fail(p, at, "a closing bracket") : NULL;
+}
+
+static const char *skip_container(struct parser *p, const char *at, enum json_kind kind)
+{
+    struct json_node *n = add(p, at, kind);
+
+    if (!n)
+        return NULL;
+    at = skip_inside(p, at);
+    if (!at)
+        return NULL;
+    n->end = (uint32_t)offset(p, at);
+    n->flags = JSON_OPAQUE | JSON_TAINTED;
+    if (p->open != JSON_NONE)
+        p->j->nodes[p->open].flags |= JSON_TAINTED;
+    return at;
+}
+
 /* Leaves *complete false when it stopped before the first value inside. */
 static const char *open_container(struct parser *p, const char *at, bool *complete)
 {
     enum json_kind kind = *at == '{' ? JSON_OBJECT : JSON_ARRAY;
     struct json_node *n;
 
+    if (p->opaque_depth && p->depth >= p->opaque_depth) {
+        *complete = true;
+        return skip_container(p, at, kind);
+    }
     if (p->depth >= p->max_depth) {
         err_set(p->err, ERR_LIMIT,
                 "too much JSON at byte %zu: nested deeper than %u levels", offset(p, at),
@@ -394,6 +444,7 @@ int json_parse(struct json *j, str text, const struct json_limits *limits,
         .open = JSON_NONE,
         .max_nodes = l.max_nodes ? l.max_nodes : JSON_MAX_NODES,
         .max_depth = l.max_depth ? l.max_depth : JSON_MAX_DEPTH,
+        .opaque_depth = l.opaque_depth,
         .err = err,
     };
 

@@ -45,6 +45,7 @@ enum json_flag {
     JSON_DUPLICATE = 4,      /* an object with two members of the same name */
     JSON_TAINTED = 8,        /* this value, or one inside it, has one of the two above */
     JSON_INTEGER = 16,       /* a number without '.', 'e' or 'E' */
+    JSON_OPAQUE = 32,        /* a container that was not looked into; tainted, too */
 };
 
 struct json_node {
@@ -60,6 +61,11 @@ struct json_limits {
     size_t max_bytes;   /* 0: JSON_MAX_BYTES - 1 */
     uint32_t max_nodes; /* 0: JSON_MAX_NODES */
     unsigned max_depth; /* 0: JSON_MAX_DEPTH */
+
+    /* Containers this deep are one node without children, JSON_OPAQUE: the outline of a
+     * text that is beyond the other limits. Strings inside are checked, brackets only
+     * counted. 0: none. */
+    unsigned opaque_depth;
 };
 
 /* All zero is the empty index. May be parsed into again and again: nodes are reused. */

@@ -393,6 +393,37 @@ static void test_public_suite(void)
     ok(tap_count - before > 300, "%d files of the public suite", tap_count - before);
 }
 
+static void test_an_outline_of_what_is_too_deep(void)
+{
+    static const struct {
+        const char *text;
+        unsigned depth;
+        uint32_t count; /* of nodes; 0: refused */
+    } rows[] = {
+        { "{\"a\":[[[[1]]]],\"b\":2}", 1, 5 },
+        { "{\"a\":[[[[1]]]],\"b\":2}", 2, 6 },
+        { "{\"a\":{\"x]\\\"}\":\"}\"},\"b\":[]}", 1, 5 },
+        { "[[]]", 1, 2 },
+        { "[[[]", 1, 0 },
+        { "[[\"]", 1, 0 },
+        { "[[\"\\x\"]]", 1, 0 },
+        { "[[\"\xff\"]]", 1, 0 },
+    };
+    struct json j = { 0 };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        const struct json_limits limits = { .max_depth = 4,
+                                            .opaque_depth = rows[i].depth };
+        struct err err = { 0 };
+        int result = json_parse(&j, str_from(rows[i].text), &limits, &err);
+
+        ok((result == 0) == (rows[i].count > 0) && j.count == rows[i].count,
+           "%s at depth %u: %u nodes", rows[i].text, rows[i].depth, j.count);
+        ok(result < 0 || j.nodes[0].flags & JSON_TAINTED, "%s is tainted", rows[i].text);
+    }
+    json_release(&j);
+}
+
 int main(void)
 {
     test_accepts_what_rfc_8259_accepts();
@@ -402,6 +433,7 @@ int main(void)
     test_marks_what_has_no_canonical_form();
     test_unescapes();
     test_limits_on_both_sides();
+    test_an_outline_of_what_is_too_deep();
     test_an_index_is_reused();
     test_long_strings_cost_no_memory((size_t)64 << 20);
     test_public_suite();
