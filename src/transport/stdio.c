@@ -9,7 +9,11 @@ static void on_bytes(void *ctx, str bytes)
 {
     struct stdio *s = ctx;
     const struct endpoint *e = &s->endpoint;
+    const char *first = memchr(bytes.p, '\n', bytes.n);
+    bool many = e->events->on_many && first && first + 1 < bytes.p + bytes.n;
 
+    if (many)
+        e->events->on_many(e->ctx, true);
     while (bytes.n) {
         const char *nl = memchr(bytes.p, '\n', bytes.n);
         size_t n = nl ? (size_t)(nl - bytes.p) + 1 : bytes.n;
@@ -18,6 +22,8 @@ static void on_bytes(void *ctx, str bytes)
         e->events->on_span(e->ctx, NULL, str_first(bytes, n), nl != NULL);
         bytes = str_skip(bytes, n);
     }
+    if (many)
+        e->events->on_many(e->ctx, false);
 }
 
 static void on_end(void *ctx, const struct err *why)
@@ -66,6 +72,11 @@ static int stdio_send(struct endpoint *e, struct exchange *x, str bytes, bool en
     return channel_write(&of(e)->out, bytes, err);
 }
 
+static void stdio_cork(struct endpoint *e, bool on)
+{
+    channel_cork(&of(e)->out, on);
+}
+
 static size_t stdio_queued(const struct endpoint *e)
 {
     return channel_queued(&((const struct stdio *)e)->out);
@@ -78,14 +89,16 @@ static void stdio_finish(struct endpoint *e)
 
 static void stdio_close(struct endpoint *e)
 {
-    channel_close(&of(e)->in);
+    /* Where one socket is both, the first that was opened knows how it was before us. */
     channel_close(&of(e)->out);
+    channel_close(&of(e)->in);
 }
 
 static const struct endpoint_type stdio_type = {
     .name = "stdio",
     .read = stdio_read,
     .send = stdio_send,
+    .cork = stdio_cork,
     .queued = stdio_queued,
     .finish = stdio_finish,
     .close = stdio_close,
