@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plan, carried out by one of the TypeScript SDK's clients:
+//     node client.mjs v1|v2 MODE PLAN COMMAND [ARG…]
+// MODE is legacy, auto or a protocol version (v2 only). PLAN is a JSON file: a list of steps
+// [verb, …]. Prints one line of JSON per answer, last how long the end took.
+import { readFileSync } from 'node:fs';
+
+const [sdk, mode, plan, command, ...args] = process.argv.slice(2);
+const asked = [];
+
+async function makeV1(info, capabilities) {
+    const { Client } = await import('@modelcontextprotocol/sdk/client/index.js');
+    const { StdioClientTransport } = await import('@modelcontextprotocol/sdk/client/stdio.js');
+    const types = await import('@modelcontextprotocol/sdk/types.js');
+    const client = new Client(info, { capabilities });
+    client.setRequestHandler(types.CreateMessageRequestSchema, sample);
+    client.setRequestHandler(types.ElicitRequestSchema, elicit);
+    client.setRequestHandler(types.ListRootsRequestSchema, roots);
+    return [client, StdioClientTransport];
+}
+
+async function makeV2(info, capabilities) {
+    const { Client } = await import('@modelcontextprotocol/client');
+    const { StdioClientTransport } = await import('@modelcontextprotocol/client/stdio');
+    const options = { capabilities };
+    if (mode !== 'legacy')
+        options.versionNegotiation = { mode: mode === 'auto' ? 'auto' : { pin: mode } };
+    const client = new Client(info, options);
+    client.setRequestHandler('sampling/createMessage', sample);
+    client.setRequestHandler('elicitation/create', elicit);
+    client.setRequestHandler('roots/list', roots);
+    return [client, StdioClientTransport];
+}
+
+// What a server may ask us: always the same answer, and a note that it did.
+function sample(request) {
+    asked.push(request.method);
+    return { model: 'none', role: 'assistant', content: { type: 'text', text: 'sampled ü' } };
+}
+
+function elicit(request) {
+    asked.push(request.method);
+    return { action: 'accept', content: { name: 'Ada', check: true } };
+}
+
+function roots(request) {
+    asked.push(request.method);
+    return { roots: process.env.PLAN_ROOT ? [{ uri: 'file://' + process.env.PLAN_ROOT }] : [] };
+}
+
+// Text that stands for much text: {"repeat": [text, times]} in the arguments.
+function expand(value) {
+    if (Array.isArray(value))
+        return value.map(expand);
+    if (value === null || typeof value !== 'object')
+        return value;
+    if (value.repeat)
+        return value.repeat[0].repeat(value.repeat[1]);
+    return Object.fromEntries(Object.entries(value).map(([k, v]) => [k, expand(v)]));
+}
+
+const call = (client, name, given, options) => sdk === 'v1'
+    ? client.callTool({ name, arguments: expand(given) }, undefined, options)
+    : client.callTool({ name, arguments: expand(given) }, options);
+
+const verbs = {
+    server: async (c) => [c.getServerVersion(), c.getServerCapabilities()],
+    ping: (c) => c.ping(),
+    tools: (c) => c.listTools(),
+    call: (c, name, given) => call(c, name, given),
+    many: (c, times, name, given) => // all at once
+        Promise.all(Array.from({ length: times }, (_, i) => call(c, name, { ...given, a: i }))),
+    progress: async (c, name, given) => {
+        const seen = [];
+        const answer = await call(c, name, given, { onprogress: (p) => seen.push(p) });
+        return [answer, seen[0]]; // those in one read with the answer come too late for the SDK
+    },
+    cancel: async (c, after, name, given) => {
+        const stop = new AbortController();
+        setTimeout(() => stop.abort('enough'), after);
+        return call(c, name, given, { signal: stop.signal });
+    },
+    prompts: (c) => c.listPrompts(),
+    prompt: (c, name, given) => c.getPrompt({ name, arguments: given }),
+    resources: (c) => c.listResources(),
+    read: (c, uri) => c.readResource({ uri }),
+};
+
+const info = { name: 'interop', version: '1.0.0' };
+const capabilities = { sampling: {}, elicitation: {}, roots: { listChanged: true } };
+const [client, Transport] = await (sdk === 'v1' ? makeV1 : makeV2)(info, capabilities);
+const transport = new Transport({ command, args, env: process.env, stderr: 'ignore' });
+await client.connect(transport);
+for (const [verb, ...rest] of JSON.parse(readFileSync(plan, 'utf8'))) {
+    let answer;
+    try {
+        answer = await verbs[verb](client, ...rest);
+    } catch (e) {
+        answer = { failed: String(e.message ?? e), code: e.code };
+    }
+    console.log(JSON.stringify([verb, rest, answer]));
+}
+console.log(JSON.stringify(['asked', asked.sort()]));
+const started = Date.now();
+await client.close();
+console.error(JSON.stringify({ close_ms: Date.now() - started }));
+process.exit(0);

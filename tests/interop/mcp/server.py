@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A server on the Python SDK, over stdio."""
+from mcp.server.mcpserver import Context, MCPServer
+
+server = MCPServer("python", version="1.0.0")
+
+
+@server.tool()
+def echo(message: str) -> str:
+    """Say it again."""
+    return "Echo: " + message
+
+
+@server.tool()
+def sum(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+@server.tool()
+def fail() -> str:
+    """Fail, as asked."""
+    raise ValueError("as asked")
+
+
+@server.tool()
+async def steps(count: int, ctx: Context) -> str:
+    """Tell how far it is."""
+    for i in range(count):
+        await ctx.report_progress(i + 1, count)
+    return "done"
+
+
+@server.resource("note://one")
+def note() -> str:
+    """A note."""
+    return "a note"
+
+
+server.run("stdio")
