@@ -9,6 +9,7 @@
 #include "base/diag.h"
 #include "base/err.h"
 #include "cli/command.h"
+#include "cli/key_file.h"
 #include "cli/options.h"
 #include "cli/place.h"
 #include "evidence/keys.h"
@@ -335,79 +336,6 @@ static const struct command key_export = {
     .run = run_export,
 };
 
-/* Base64 text as `key export --secret` writes it, or the 32 raw bytes of a .key. */
-static int decode_seed(const char *name, str text, uint8_t seed[static SEED_SIZE],
-                       struct err *err)
-{
-    if (text.n == SEED_SIZE) {
-        memcpy(seed, text.p, SEED_SIZE);
-        return 0;
-    }
-    while (text.n && (text.p[text.n - 1] == '\n' || text.p[text.n - 1] == '\r'))
-        text.n--;
-    if (base64_decode_exact(seed, SEED_SIZE, text))
-        return 0;
-    return err_set(err, ERR_FORMAT, "'%s' is neither base64 of %d bytes nor %d raw bytes",
-                   name, SEED_SIZE, SEED_SIZE);
-}
-
-static int read_seed(const char *path, uint8_t seed[static SEED_SIZE], struct err *err)
-{
-    struct buf text = { .max = KEY_TEXT_MAX };
-    int r = strcmp(path, "-") == 0 ? file_read_fd(STDIN_FILENO, "stdin", &text, err)
-                                   : file_read(path, &text, err);
-
-    if (r == 0)
-        r = decode_seed(path, buf_str(&text), seed, err);
-    if (text.p)
-        explicit_bzero(text.p, text.cap);
-    buf_release(&text);
-    return r;
-}
-
-/* "dir/alice.key.b64" names the signer 'alice'. */
-static int id_from_path(const char *path, char out[static KEYS_ID_MAX + 1],
-                        struct err *err)
-{
-    const char *slash = strrchr(path, '/');
-    str name = str_from(slash ? slash + 1 : path);
-
-    if (str_ends(name, STR(".b64")))
-        name.n -= 4;
-    if (!str_ends(name, STR(".key")) || !keys_id_valid(str_first(name, name.n - 4)))
-        return err_set(err, ERR_FORMAT, "'%s' does not name a signer: give an ID", path);
-    memcpy(out, name.p, name.n - 4);
-    out[name.n - 4] = '\0';
-    return 0;
-}
-
-/* Both halves of a key are 32 bytes: what is published must not become a secret. */
-static int refuse_public_name(const char *path, struct err *err)
-{
-    str name = str_from(path);
-
-    if (!str_ends(name, STR(".pub")) && !str_ends(name, STR(".pub.b64")))
-        return 0;
-    return err_set(err, ERR_FORMAT,
-                   "'%s' is a public key; a secret one is needed: the .key.b64 that "
-                   "`assay key export --secret` writes, or a .key",
-                   path);
-}
-
-static int refuse_public_key(const struct keys *k, const char *path,
-                             const uint8_t seed[static SEED_SIZE], struct err *err)
-{
-    char id[KEYS_ID_MAX + 1];
-    struct err unknown;
-
-    if (keys_find_public(k, seed, id, &unknown) < 0)
-        return 0;
-    return err_set(err, ERR_FORMAT,
-                   "'%s' holds the public key of '%s'; a secret one is needed: the "
-                   ".key.b64 that `assay key export --secret` writes, or a .key",
-                   path, id);
-}
-
 static enum exit_code run_import(int argc, char **argv)
 {
     bool json = false;
@@ -427,13 +355,14 @@ static enum exit_code run_import(int argc, char **argv)
     if (!options_parse(&key_import, table, argc, argv, &words, &code))
         return code;
     given = (struct operands){ .at = words.at + 1, .count = words.count - 1 };
-    if (refuse_public_name(words.at[0], &err) < 0 || keys_open(&k, NULL, &err) < 0 ||
+    if (key_file_refuse_public_name(words.at[0], &err) < 0 ||
+        keys_open(&k, NULL, &err) < 0 ||
         (given.count ? choose(&k, &given, id, &err)
-                     : id_from_path(words.at[0], id, &err)) < 0)
+                     : key_file_id_from_path(words.at[0], id, &err)) < 0)
         return command_fail_as(&key_import, json, &err);
-    r = read_seed(words.at[0], seed, &err);
+    r = key_file_read(words.at[0], seed, &err);
     if (r == 0)
-        r = refuse_public_key(&k, words.at[0], seed, &err);
+        r = key_file_refuse_public_key(&k, words.at[0], seed, &err);
     if (r == 0)
         r = keys_import(&k, id, seed, &err);
     explicit_bzero(seed, sizeof(seed));
