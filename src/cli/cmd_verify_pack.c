@@ -309,8 +309,12 @@ static void add_json_error(struct pretty *p, const char *dir, const struct err *
     pretty_end_object(p);
 }
 
-static int write_file(const char *path, const struct buf *b, struct err *err)
+static int write_file(const char *path, const struct buf *b, const char *dir,
+                      struct err *err)
 {
+    if (target_is_in(path, dir))
+        return err_set(err, ERR_REFUSED, "'%s' lies in the pack, which must not change",
+                       path);
     if (buf_check(b, "the report", err) < 0)
         return -1;
     return target_write(path, buf_str(b), err);
@@ -327,11 +331,11 @@ static int write_files(const struct request *q, const struct report *r, const ch
     buf_add_char(&json, '\n');
     report_add_html(&html, r, dir);
     report_add_badge(&badge, r);
-    if (q->out && write_file(q->out, &json, err) < 0)
+    if (q->out && write_file(q->out, &json, dir, err) < 0)
         return -1;
-    if (q->html && write_file(q->html, &html, err) < 0)
+    if (q->html && write_file(q->html, &html, dir, err) < 0)
         return -1;
-    return q->badge ? write_file(q->badge, &badge, err) : 0;
+    return q->badge ? write_file(q->badge, &badge, dir, err) : 0;
 }
 
 static enum exit_code code_of(const struct verify_result *v)

@@ -10,6 +10,18 @@
 #include "base/err.h"
 #include "base/file.h"
 
+bool target_is_in(const char *path, const char *dir)
+{
+    const char *slash = strrchr(path, '/');
+    char parent[FILE_PATH_MAX];
+    struct stat a, b;
+
+    snprintf(parent, sizeof(parent), "%.*s", slash ? (int)(slash - path) + 1 : 1,
+             slash ? path : ".");
+    return stat(parent, &a) == 0 && stat(dir, &b) == 0 && a.st_dev == b.st_dev &&
+           a.st_ino == b.st_ino;
+}
+
 /* /dev/stdout, by whatever name: its offset is ours, and a socket cannot be opened. */
 static bool is_stdout(const struct stat *st)
 {

@@ -262,4 +262,9 @@ if [ -d ../shared/testdata/assay-vectors ]; then
 else
     skip "public vectors" "they are not on this machine"
 fi
+cp -R tests/data/good/minimal "$work/own"
+run verify-pack --out "$work/own/pack_manifest.json" "$work/own"
+exits 3 "a report into the pack itself"
+says "must not change" "is refused"
+check "and the pack is as it was" diff -r tests/data/good/minimal "$work/own"
 finish
