@@ -103,10 +103,20 @@ static int flock_bounded(struct log *log, struct err *err)
     }
 }
 
+/* What this thread holds on to between batches. */
+static _Thread_local struct {
+    const struct log *log;
+    bool kept; /* its lock is ours */
+} hold;
+
 int log_lock(struct log *log, struct err *err)
 {
     struct timespec until;
 
+    if (hold.log == log && hold.kept) {
+        log->locked = true;
+        return 0;
+    }
     if (pthread_mutex_trylock(&log->mutex) != 0) {
         clock_gettime(CLOCK_MONOTONIC, &until);
         until.tv_sec += LOG_LOCK_WAIT / 1000;
@@ -119,16 +129,43 @@ int log_lock(struct log *log, struct err *err)
         return -1;
     }
     log->locked = true;
+    log->current = false;
     head_set_owner(&log->head, log->pid);
     return 0;
+}
+
+static void unlock(struct log *log)
+{
+    file_lock(log->lock_fd, LOCK_UN);
+    pthread_mutex_unlock(&log->mutex);
 }
 
 void log_unlock(struct log *log)
 {
     assert(log->locked);
     log->locked = false;
-    file_lock(log->lock_fd, LOCK_UN);
-    pthread_mutex_unlock(&log->mutex);
+    if (hold.log == log)
+        hold.kept = true;
+    else
+        unlock(log);
+}
+
+void log_hold(struct log *log)
+{
+    assert(!hold.log);
+    hold.log = log;
+}
+
+void log_let_go(struct log *log)
+{
+    bool kept = hold.kept;
+
+    if (hold.log != log)
+        return;
+    hold.log = NULL;
+    hold.kept = false;
+    if (kept)
+        unlock(log);
 }
 
 /* --- the end of the log --- */
@@ -308,10 +345,11 @@ int log_begin(struct log *log, struct err *err)
     buf_reset(&log->batch);
     log->batch_events = 0;
     log->time = clock_now(&log->clock);
-    if (log_load(log, err) < 0) {
+    if (!log->current && log_load(log, err) < 0) {
         log_unlock(log);
         return -1;
     }
+    log->current = false; /* until the batch is written */
     log->next = log->state;
     if (put_repairs(log, err) < 0 || put_gap(log, err) < 0) {
         log_unlock(log);
@@ -421,6 +459,8 @@ int log_commit(struct log *log, uint64_t *upto, struct err *err)
     if (r == 0) {
         log->repair_count = 0;
         settle_gap(log);
+        log->state = log->next;
+        log->current = true;
     }
     log_unlock(log);
     if (r < 0)

@@ -103,6 +103,12 @@ MUST_CHECK int log_put(struct log *log, const struct event *e, uint64_t *seq,
 MUST_CHECK int log_commit(struct log *log, uint64_t *upto, struct err *err);
 void log_abort(struct log *log); /* forget the batch, let go of the lock */
 
+/* Between these two, what this thread commits is written as ever, but the lock is kept
+ * from one batch to the next: for what came at once and takes no time. One log at a time;
+ * nothing that waits (for the disk, for others) in between. */
+void log_hold(struct log *log);
+void log_let_go(struct log *log); /* safe without log_hold() */
+
 /* Evidence of `events` events could not be written: remembered until a `gap` can be.
  * log_append and log_commit do this themselves when they fail; for failures around them.
  */
