@@ -168,6 +168,20 @@ static void on_deadline(void *ctx)
     }
 }
 
+/* Messages that came at once are recorded one by one, with the log's lock taken once, and
+ * go on together. */
+static void on_many(void *ctx, bool begin)
+{
+    struct relay *r = ctx;
+
+    if (begin)
+        log_hold(r->o->log);
+    else
+        log_let_go(r->o->log);
+    for (int d = 0; d < 2; d++)
+        r->side[d].endpoint.type->cork(&r->side[d].endpoint, begin);
+}
+
 /* --- the client's side --- */
 
 static void client_span(void *ctx, struct exchange *x, str bytes, bool end)
@@ -202,7 +216,8 @@ static void client_gone(void *ctx, const struct err *why_gone)
 }
 
 static const struct endpoint_events client_events = { client_span, client_ended,
-                                                      client_drained, client_gone };
+                                                      client_drained, client_gone,
+                                                      on_many };
 
 /* --- the server's side --- */
 
@@ -238,7 +253,8 @@ static void server_gone(void *ctx, const struct err *why_gone)
 }
 
 static const struct endpoint_events server_events = { server_span, server_ended,
-                                                      server_drained, server_gone };
+                                                      server_drained, server_gone,
+                                                      on_many };
 
 static void server_exit(void *ctx, int status)
 {

@@ -34,7 +34,7 @@ static void handle_readable(struct channel *s)
 
 static void update_watch(struct channel *s)
 {
-    bool owes = s->queue.n > s->sent && !s->broken;
+    bool owes = s->queue.n > s->sent && !s->broken && !s->corked;
 
     if (s->watch)
         loop_watch_set(s->watch, (s->reading && !s->ended ? LOOP_READABLE : 0u) |
@@ -160,7 +160,7 @@ int channel_write(struct channel *s, str bytes, struct err *err)
 
     if (s->broken || s->fd < 0 || s->closing)
         return err_set(err, ERR_PEER, "the other side is gone");
-    if (s->queue.n == 0)
+    if (s->queue.n == 0 && !s->corked)
         n = write_some(s, bytes);
     if (n < 0) {
         s->broken = true;
@@ -174,6 +174,15 @@ int channel_write(struct channel *s, str bytes, struct err *err)
     if (s->queue.n)
         update_watch(s);
     return 0;
+}
+
+void channel_cork(struct channel *s, bool on)
+{
+    s->corked = on;
+    if (!on && s->fd >= 0 && !s->broken && s->queue.n > s->sent) {
+        handle_writable(s);
+        update_watch(s);
+    }
 }
 
 size_t channel_queued(const struct channel *s)

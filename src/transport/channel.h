@@ -36,7 +36,7 @@ struct channel {
     struct loop_watch *watch;
     const struct channel_events *events;
     void *ctx;
-    bool reading, ended, broken, closing;
+    bool reading, ended, broken, closing, corked;
     struct buf queue;
     size_t sent; /* of the queue */
 };
@@ -52,6 +52,9 @@ void channel_read(struct channel *s, bool on); /* begin or stop reading */
 /* Write or queue all of it. -1 when the other side is gone or CHANNEL_QUEUE_MAX is full.
  */
 MUST_CHECK int channel_write(struct channel *s, str bytes, struct err *err);
+
+/* While corked nothing is written, only queued: many small messages, one write. */
+void channel_cork(struct channel *s, bool on);
 size_t channel_queued(const struct channel *s);
 
 /* No more will be written: close the descriptor once the queue is empty. */

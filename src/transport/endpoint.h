@@ -27,6 +27,7 @@ struct endpoint_events {
     void (*on_ended)(void *ctx, const struct err *why); /* no more comes; NULL: orderly */
     void (*on_drained)(void *ctx);                      /* all that was sent is out */
     void (*on_gone)(void *ctx, const struct err *why);  /* nothing can be sent any more */
+    void (*on_many)(void *ctx, bool begin); /* around spans that came at once; or NULL */
 };
 
 /* One const instance per transport. */
@@ -35,6 +36,7 @@ struct endpoint_type {
     void (*read)(struct endpoint *e, bool on);
     int (*send)(struct endpoint *e, struct exchange *x, str bytes, bool end,
                 struct err *err);               /* copies what it cannot send at once */
+    void (*cork)(struct endpoint *e, bool on);  /* gather what is sent until `off` */
     size_t (*queued)(const struct endpoint *e); /* bytes not yet taken */
     void (*finish)(struct endpoint *e); /* we send no more: EOF, after the queue */
     void (*close)(struct endpoint *e);  /* at once */
