@@ -77,11 +77,6 @@ static void stdio_cork(struct endpoint *e, bool on)
     channel_cork(&of(e)->out, on);
 }
 
-static void stdio_cork(struct endpoint *e, bool on)
-{
-    channel_cork(&of(e)->out, on);
-}
-
 static size_t stdio_queued(const struct endpoint *e)
 {
     return channel_queued(&((const struct stdio *)e)->out);
@@ -103,7 +98,6 @@ static const struct endpoint_type stdio_type = {
     .name = "stdio",
     .read = stdio_read,
     .send = stdio_send,
-    .cork = stdio_cork,
     .cork = stdio_cork,
     .queued = stdio_queued,
     .finish = stdio_finish,
