@@ -29,8 +29,8 @@ soak:
 	@tools/run-tests soak
 
 demo: all
-	@ninja -C build --quiet example-record
-	@tools/demo build/assay build/example-record
+	@ninja -C build --quiet example-record example-server example-client
+	@tools/demo build/assay build/example-record build/example-server build/example-client
 
 bench:
 	@tools/install-deps bench

@@ -44,6 +44,8 @@ struct client {
     size_t count;
     unsigned long burst;
     bool abrupt;
+    unsigned long sent;
+    bool *answered; /* by id */
     char **command;
     pid_t server;
     FILE *to, *from;
@@ -111,7 +113,7 @@ static void show(const struct client *c, const struct rpc *m, int64_t id)
            shown.n > SHOWN_MAX ? "…" : "");
 }
 
-/* 1: the answer to one of our calls. */
+/* 1: the first answer to one of our calls. */
 static int take_line(const struct client *c, struct json *json, str line)
 {
     struct err ignored;
@@ -122,13 +124,14 @@ static int take_line(const struct client *c, struct json *json, str line)
         return 0; /* a server that logs to stdout */
     rpc_read(&m, json, JSON_ROOT);
     if (m.kind != RPC_RESPONSE || m.id == JSON_NONE || !json_int(json, m.id, &id) ||
-        id <= GREETING)
+        id <= GREETING || id - GREETING > (int64_t)c->sent || c->answered[id])
         return 0;
+    c->answered[id] = true;
     show(c, &m, id);
     return 1;
 }
 
-static unsigned long read_answers(struct client *c, unsigned long wanted)
+static unsigned long read_answers(struct client *c)
 {
     struct json json = { 0 };
     unsigned long got = 0;
@@ -136,7 +139,7 @@ static unsigned long read_answers(struct client *c, unsigned long wanted)
     size_t cap = 0;
     ssize_t n;
 
-    while (got < wanted && (n = getline(&line, &cap, c->from)) > 0)
+    while (got < c->sent && (n = getline(&line, &cap, c->from)) > 0)
         got += (unsigned long)take_line(c, &json, str_of(line, (size_t)n));
     json_release(&json);
     free(line);
@@ -147,21 +150,23 @@ static unsigned long read_answers(struct client *c, unsigned long wanted)
 
 static int talk(struct client *c)
 {
-    unsigned long sent, got = 0;
+    unsigned long got = 0;
 
     if (!start(c)) {
         fprintf(stderr, "example-client: cannot start '%s'\n", c->command[0]);
         return 3;
     }
     greet(c);
-    sent = send_calls(c);
-    if (!c->abrupt)
-        got = read_answers(c, sent);
+    c->sent = send_calls(c);
+    c->answered = calloc(GREETING + c->sent + 1, sizeof(*c->answered));
+    if (!c->abrupt && c->answered)
+        got = read_answers(c);
     fclose(c->to);
     fclose(c->from);
     waitpid(c->server, NULL, 0);
-    fprintf(stderr, "example-client: %lu of %lu calls answered\n", got, sent);
-    return got == sent ? 0 : 1;
+    fprintf(stderr, "example-client: %lu of %lu calls answered\n", got, c->sent);
+    free(c->answered);
+    return got == c->sent ? 0 : 1;
 }
 
 /* False when something is wrong with the words before the command. */

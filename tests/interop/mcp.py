@@ -152,10 +152,9 @@ def masked(data):
 
 
 def difference(a, b):
-    for x, y in zip(a.splitlines(), b.splitlines()):
-        if x != y:
-            return "direct: %s\nproxied: %s" % (x[:900], y[:900])
-    return "%d and %d bytes" % (len(a), len(b))
+    """Both, from a little before where they part."""
+    at = max(len(os.path.commonprefix([a, b])) - 100, 0)
+    return "%d and %d bytes\ndirect: %s\nproxied: %s" % (len(a), len(b), a[at:at + 300], b[at:at + 300])
 
 
 def streams(row, side, way):
