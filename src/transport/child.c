@@ -14,6 +14,8 @@
 #include "base/err.h"
 #include "base/file.h"
 
+#define ASK_EVERY 20 /* ms */
+
 #define GUARDIAN_GRACE                                                                   \
     500000000 /* ns between SIGTERM and SIGKILL when we were killed                      \
                */
@@ -143,25 +145,46 @@ static int start(struct child *c, struct pipes *p, char *const argv[], struct er
     return 0;
 }
 
-static void on_pid_ready(void *ctx, unsigned events)
+static void watch_no_more(struct child *c)
+{
+    loop_watch_free(c->watch);
+    loop_timer_free(c->ask);
+    c->watch = NULL;
+    c->ask = NULL;
+}
+
+static void has_exited(void *ctx)
 {
     struct child *c = ctx;
     int status = 0;
 
-    (void)events;
     if (waitpid(c->pid, &status, WNOHANG) != c->pid)
         return;
-    loop_watch_free(c->watch);
-    c->watch = NULL;
+    watch_no_more(c);
     c->exited = true;
     c->on_exit(c->ctx, status);
+}
+
+static void on_pid_ready(void *ctx, unsigned events)
+{
+    (void)events;
+    has_exited(ctx);
+}
+
+/* Old kernels and some sandboxes (valgrind is one) have no descriptors of processes. */
+static int ask_for_exit(struct child *c, struct loop *l, struct err *err)
+{
+    if (loop_timer_new(&c->ask, l, has_exited, c, err) < 0)
+        return -1;
+    loop_timer_set(c->ask, ASK_EVERY, true);
+    return 0;
 }
 
 static int watch_exit(struct child *c, struct loop *l, struct err *err)
 {
     c->pid_fd = (int)syscall(SYS_pidfd_open, c->pid, 0);
     if (c->pid_fd < 0)
-        return err_errno(err, "cannot watch the server's process");
+        return ask_for_exit(c, l, err);
     fcntl(c->pid_fd, F_SETFD, FD_CLOEXEC);
     if (loop_watch_new(&c->watch, l, c->pid_fd, on_pid_ready, c, err) < 0)
         return -1;
@@ -205,7 +228,7 @@ void child_release(struct child *c)
         if (c->guardian > 0)
             waitpid(c->guardian, NULL, 0);
     }
-    loop_watch_free(c->watch);
+    watch_no_more(c);
     if (c->pid > 0) {
         file_close(&c->guard_fd);
         file_close(&c->pid_fd);

@@ -21,8 +21,9 @@ struct child {
     pid_t pid; /* also its process group; 0 when there is none */
     pid_t guardian;
     int guard_fd; /* closed by our death, however it comes */
-    int pid_fd;
+    int pid_fd;   /* -1 where the kernel has none: then it is asked now and then */
     struct loop_watch *watch;
+    struct loop_timer *ask;
     void (*on_exit)(void *ctx, int status); /* as from waitpid(2); once */
     void *ctx;
     bool exited;
