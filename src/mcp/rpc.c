@@ -176,6 +176,8 @@ bool rpc_task_ended(const struct rpc *m, uint32_t *inner, bool *is_error)
          !json_string_is(m->json, status, STR("cancelled"))))
         return false;
     *inner = member(m, in, failed ? STR("error") : STR("result"));
+    if (*inner == JSON_NONE && !json_string_is(m->json, status, STR("cancelled")))
+        return false; /* 2025-11-25: tasks/result will tell */
     *is_error = failed || json_is(m->json, member(m, *inner, STR("isError")), JSON_TRUE);
     return true;
 }

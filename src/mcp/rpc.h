@@ -83,8 +83,8 @@ str rpc_result_type(const struct rpc *m);
 uint32_t rpc_task(const struct rpc *m);
 
 /* A task that ended, in the answer of tasks/get, in notifications/tasks: its status is
- * completed, failed or cancelled. *inner is its result or error, JSON_NONE if it has
- * none. */
+ * cancelled, or completed or failed with a result or an error: *inner (JSON_NONE if it
+ * has none). In 2025-11-25 these come only with the answer of tasks/result. */
 bool rpc_task_ended(const struct rpc *m, uint32_t *inner, bool *is_error);
 
 /* --- notifications/cancelled --- */

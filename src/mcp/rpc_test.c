@@ -120,6 +120,7 @@ static void test_ends_of_tasks(void)
         { "{\"id\":1,\"result\":{\"status\":\"failed\",\"error\":{\"code\":1}}}", true,
           true, "{\"code\":1}" },
         { "{\"id\":1,\"result\":{\"status\":\"cancelled\"}}", true, false, NULL },
+        { "{\"id\":1,\"result\":{\"status\":\"completed\"}}", false, false, NULL },
         { "{\"method\":\"notifications/tasks\",\"params\":{\"status\":\"completed\","
           "\"result\":7}}",
           true, false, "7" },

@@ -32,7 +32,8 @@ struct pending {
     enum rpc_method method;
     struct open_call *call; /* of a tools/call; else NULL */
     struct exchange *exchange;
-    uint64_t at;    /* loop time, ms */
+    uint64_t task;  /* that a tasks/ request is about; 0: none */
+    uint64_t at;    /* loop time, ms: when it came, or when it was cancelled */
     bool cancelled; /* an answer may still come */
     bool answered;  /* by us: a late one is dropped */
     char bytes[];

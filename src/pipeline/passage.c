@@ -6,19 +6,18 @@
 #include "pipeline/tap.h"
 #include "pipeline/tap_internal.h"
 
-static struct message describe_passage(const struct tap *t, const struct passage *p,
-                                       uint64_t index)
+static struct message describe_passage(const struct tap *t, const struct passage *p)
 {
     struct rpc m = { .kind = RPC_INVALID };
 
     if (p->node != JSON_NONE)
         rpc_read(&m, &t->json, p->node);
-    return tap_describe(t, &m, index);
+    return tap_describe(t, &m, p->index);
 }
 
-static void say_forwarded(struct tap *t, const struct passage *p, uint64_t index)
+static void say_forwarded(struct tap *t, const struct passage *p)
 {
-    struct message message = describe_passage(t, p, index);
+    struct message message = describe_passage(t, p);
     struct err ignored; /* the log counts what is lost */
 
     if (session_later(t->options.session, p->call, p->type, &message, p->release,
@@ -29,7 +28,7 @@ static void say_forwarded(struct tap *t, const struct passage *p, uint64_t index
 void tap_forwarded(struct tap *t)
 {
     for (size_t i = 0; i < t->passage_count; i++)
-        say_forwarded(t, &t->passages[i], i);
+        say_forwarded(t, &t->passages[i]);
     t->passage_count = 0;
 }
 
@@ -40,7 +39,7 @@ int tap_take_sent(struct tap *t, struct tap_sent *s, struct err *err)
         return err_set(err, ERR_NOMEM, "no memory for a message that waits");
     for (size_t i = 0; i < t->passage_count; i++) {
         const struct passage *p = &t->passages[i];
-        struct message message = describe_passage(t, p, i);
+        struct message message = describe_passage(t, p);
 
         message_event(&s->item[i].event, p->type, &message);
         s->item[i].call = p->call;

@@ -490,6 +490,7 @@ static int seal(struct relay *r, struct relay_outcome *out, struct err *err)
     int part = upkeep_last_part(&r->upkeep, &ending.previous_root, err);
     bool packable = false;
 
+    tap_settle(&r->tap);
     if (session_end(r->session, &ending, &request.cut, &packable, err) < 0)
         return -1;
     out->complete = session_history(r->session)->complete;

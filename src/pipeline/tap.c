@@ -36,7 +36,13 @@ void tap_release(struct tap *t)
 
 uint64_t tap_open_calls(const struct tap *t)
 {
-    return t->calls_open;
+    return t->calls_open - t->calls_cancelled;
+}
+
+static void count_closed(struct tap *t, const struct pending *p)
+{
+    t->calls_open--;
+    t->calls_cancelled -= p->cancelled;
 }
 
 /* Its events end at `upto`; the first of them is the message's. */
@@ -80,7 +86,8 @@ static int remember_passage(struct tap *t, enum event_type type, uint32_t node,
         t->passages = more;
         t->passage_cap = cap;
     }
-    t->passages[t->passage_count++] = (struct passage){ type, node, call, release };
+    t->passages[t->passage_count++] =
+        (struct passage){ type, node, t->index, call, release };
     return 0;
 }
 
@@ -133,7 +140,7 @@ static int add_pending(struct tap *t, const struct rpc *m, struct exchange *x,
 void tap_forget_pending(struct tap *t, enum direction asked, struct pending *p)
 {
     if (p->call && p->method == RPC_TOOLS_CALL && !p->answered)
-        t->calls_open--;
+        count_closed(t, p);
     correlate_remove(&t->asked[asked], p);
 }
 
@@ -156,15 +163,23 @@ static int hash_of(struct tap *t, uint32_t node, struct content_hash *out,
     return 0;
 }
 
+/* A client may spell it otherwise than the server did. */
+static struct digest state_of(struct tap *t, uint32_t node)
+{
+    buf_reset(&t->key);
+    rpc_add_id_key(&t->key, &t->json, node);
+    return digest_of(buf_str(&t->key));
+}
+
 /* The receipt of the leg that gave out this requestState; NULL when it is not known. */
-static const char *leg_before(const struct tap *t, const struct rpc *m)
+static const char *leg_before(struct tap *t, const struct rpc *m)
 {
     uint32_t node = rpc_request_state(m);
     struct digest d;
 
     if (node == JSON_NONE)
         return NULL;
-    d = digest_of(rpc_source(m, node));
+    d = state_of(t, node);
     for (size_t i = 0; i < TAP_STATES; i++) {
         if (t->states[i].receipt[0] && digest_equal(&t->states[i].state, &d))
             return t->states[i].receipt;
@@ -179,7 +194,7 @@ static void remember_leg(struct tap *t, const struct rpc *m, const struct open_c
 
     if (node == JSON_NONE)
         return;
-    t->states[at].state = digest_of(rpc_source(m, node));
+    t->states[at].state = state_of(t, node);
     snprintf(t->states[at].receipt, ID_MAX, "%s", call->call.receipt_id);
     t->state_next++;
 }
@@ -246,40 +261,6 @@ static int respond(struct tap *t, struct open_call *call, const struct message *
 
 /* --- tasks --- */
 
-static struct tap_task *find_task(const struct tap *t, const struct rpc *m)
-{
-    str id = rpc_source(m, rpc_task(m));
-    struct tap_task *task = id.p ? t->tasks : NULL;
-
-    while (task && !str_equal(str_of(task->id, task->n), id))
-        task = task->next;
-    return task;
-}
-
-static void forget_task(struct tap *t, struct tap_task *task)
-{
-    struct tap_task **at = &t->tasks;
-
-    while (*at != task)
-        at = &(*at)->next;
-    *at = task->next;
-    free(task);
-}
-
-static void remember_task(struct tap *t, const struct rpc *m, struct open_call *call)
-{
-    str id = rpc_source(m, rpc_task(m));
-    struct tap_task *task = id.p ? calloc(1, sizeof(*task) + id.n) : NULL;
-
-    if (!task)
-        return; /* its end is then told as task_unobserved */
-    task->call = call;
-    task->n = id.n;
-    memcpy(task->id, id.p, id.n);
-    task->next = t->tasks;
-    t->tasks = task;
-}
-
 /* The first sight of a task's end: one more receipt of its call. */
 static int end_task(struct tap *t, const struct rpc *m, uint64_t index,
                     struct tap_task *task, uint32_t inner, bool is_error, struct err *err)
@@ -299,7 +280,7 @@ static int end_task(struct tap *t, const struct rpc *m, uint64_t index,
     };
     if (respond(t, call, &message, &response, err) < 0)
         return -1;
-    forget_task(t, task);
+    tap_forget_task(t, task);
     return remember_passage(t, EVENT_RESPONSE_SENT, m->node, call, true, err);
 }
 
@@ -338,7 +319,7 @@ static int answer_call(struct tap *t, const struct rpc *m, uint64_t index,
     tap_forget_pending(t, TO_SERVER, p);
     remember_leg(t, m, call);
     if (task)
-        remember_task(t, m, call);
+        tap_remember_task(t, m, call);
     return remember_passage(t, EVENT_RESPONSE_SENT, m->node, call, !task, err);
 }
 
@@ -362,7 +343,6 @@ static int take_response(struct tap *t, const struct rpc *m, uint64_t index,
     struct pending *p = m->id == JSON_NONE || json_is(&t->json, m->id, JSON_NULL)
                             ? NULL
                             : find_pending(t, asked, m->id);
-    enum rpc_method method;
     struct tap_task *task;
     uint32_t inner = JSON_NONE;
     bool is_error = false;
@@ -373,10 +353,11 @@ static int take_response(struct tap *t, const struct rpc *m, uint64_t index,
         return drop_late(t, m, index, p, err);
     if (p->call)
         return answer_call(t, m, index, p, err);
-    method = p->method;
+    task = p->task ? tap_task_of(t, p->task) : NULL;
+    if (task && !tap_task_ended(m, p->method, &inner, &is_error))
+        task = NULL;
     tap_forget_pending(t, asked, p);
-    task = method == RPC_TASKS_GET ? find_task(t, m) : NULL;
-    if (task && rpc_task_ended(m, &inner, &is_error))
+    if (task)
         return end_task(t, m, index, task, inner, is_error, err);
     return put(t, m, index, EVENT_RESPONSE_RECEIVED, EVENT_RESPONSE_SENT, err);
 }
@@ -392,11 +373,12 @@ static int take_request(struct tap *t, const struct rpc *m, uint64_t index,
         return take_call(t, m, index, x, now, err);
     if (add_pending(t, m, x, now, &p, err) < 0)
         return -1;
+    p->task = tap_task_asked(t, m);
     return put(t, m, index, EVENT_REQUEST_RECEIVED, EVENT_REQUEST_FORWARDED, err);
 }
 
 static int take_cancellation(struct tap *t, const struct rpc *m, uint64_t index,
-                             struct err *err)
+                             uint64_t now, struct err *err)
 {
     CLEANUP(event_release) struct event e = { 0 };
     uint32_t id = rpc_cancelled_id(m);
@@ -404,8 +386,11 @@ static int take_cancellation(struct tap *t, const struct rpc *m, uint64_t index,
     struct message message = tap_describe(t, m, index);
     uint64_t upto;
 
-    if (p)
+    if (p && !p->cancelled) {
         p->cancelled = true;
+        p->at = now; /* from here on it has TAP_CANCEL_GRACE */
+        t->calls_cancelled += p->call && p->method == RPC_TOOLS_CALL && !p->answered;
+    }
     if (!p || !p->call)
         return put(t, m, index, EVENT_NOTIFICATION_RECEIVED, EVENT_NOTIFICATION_FORWARDED,
                    err);
@@ -428,8 +413,8 @@ static int take_notification(struct tap *t, const struct rpc *m, uint64_t index,
     if (m->method == RPC_TOOLS_CALL && t->direction == TO_SERVER)
         return take_call(t, m, index, NULL, now, err);
     if (m->method == RPC_CANCELLED)
-        return take_cancellation(t, m, index, err);
-    task = m->method == RPC_TASKS_NOTIFICATION ? find_task(t, m) : NULL;
+        return take_cancellation(t, m, index, now, err);
+    task = m->method == RPC_TASKS_NOTIFICATION ? tap_find_task(t, m) : NULL;
     if (task && rpc_task_ended(m, &inner, &is_error))
         return end_task(t, m, index, task, inner, is_error, err);
     return put(t, m, index, EVENT_NOTIFICATION_RECEIVED, EVENT_NOTIFICATION_FORWARDED,
@@ -467,9 +452,11 @@ static int take_all(struct tap *t, struct exchange *x, uint64_t now, struct err 
     uint64_t index = 0;
     int r = 0;
 
+    t->index = 0;
     if (!t->is_batch)
         return take(t, JSON_ROOT, 0, x, now, err);
     json_each (&t->json, JSON_ROOT, at) {
+        t->index = index;
         if (take(t, at, index++, x, now, err) < 0)
             r = -1; /* the others are recorded all the same */
     }
@@ -491,6 +478,24 @@ static int take_invalid(struct tap *t, struct err *err)
     return put_event(t, &e, err);
 }
 
+/* What is too deep or too much for an index is a message all the same: as much of its
+ * outline as can be had. */
+static int parse(struct tap *t, struct err *bad)
+{
+    struct json_limits limits = { .max_nodes = TAP_NODES_MAX };
+
+    if (t->json.cap > TAP_NODES_KEPT)
+        json_release(&t->json);
+    if (json_parse(&t->json, t->frame, &limits, bad) == 0)
+        return 0;
+    limits.opaque_depth = TAP_OUTLINE;
+    for (; bad->code == ERR_LIMIT && limits.opaque_depth; limits.opaque_depth--) {
+        if (json_parse(&t->json, t->frame, &limits, bad) == 0)
+            return 0;
+    }
+    return -1;
+}
+
 int tap_receive(struct tap *t, enum direction d, str frame, struct exchange *x,
                 uint64_t now, struct err *err)
 {
@@ -503,7 +508,7 @@ int tap_receive(struct tap *t, enum direction d, str frame, struct exchange *x,
     t->upto = 0;
     t->is_batch = false;
     content_digest(&t->digest, t->frame, t->options.pepper);
-    if (json_parse(&t->json, t->frame, NULL, &bad) < 0)
+    if (parse(t, &bad) < 0)
         return take_invalid(t, err);
     t->is_batch =
         json_is(&t->json, JSON_ROOT, JSON_ARRAY) && json_count(&t->json, JSON_ROOT) > 0;
@@ -519,7 +524,7 @@ static void lose(struct tap *t, struct pending *p, const char *reason)
     if (session_lose(t->options.session, p->call, reason, NULL, &ignored) == 0)
         session_release(t->options.session, p->call);
     p->call = NULL;
-    t->calls_open--;
+    count_closed(t, p);
 }
 
 static void time_out(struct tap *t, struct pending *p)
@@ -540,8 +545,22 @@ void tap_tick(struct tap *t, uint64_t now)
         if (p->cancelled && now - p->at > TAP_CANCEL_GRACE) {
             lose(t, p, "cancelled");
             correlate_remove(&t->asked[TO_SERVER], p);
-        } else if (t->options.call_timeout && now - p->at > t->options.call_timeout) {
+        } else if (t->options.call_timeout && !p->cancelled &&
+                   now - p->at > t->options.call_timeout) {
             time_out(t, p);
         }
+    }
+}
+
+void tap_settle(struct tap *t)
+{
+    struct pending *p = t->asked[TO_SERVER].oldest, *next;
+
+    for (; p; p = next) {
+        next = p->newer;
+        if (!p->cancelled || !p->call || p->method != RPC_TOOLS_CALL)
+            continue;
+        lose(t, p, "cancelled");
+        correlate_remove(&t->asked[TO_SERVER], p);
     }
 }

@@ -27,7 +27,10 @@ struct err;
 
 #define TAP_CANCEL_GRACE 60000 /* ms in which a cancelled call may still be answered */
 #define TAP_STATES       256   /* requestStates that are remembered */
-#define TAP_ID_MAX       4096  /* bytes of an id that we answer */
+#define TAP_OUTLINE      4     /* levels of a message that say what it is: a batch, too */
+#define TAP_NODES_MAX    2000000 /* of the index of one message */
+#define TAP_NODES_KEPT   65536   /* of an index, from message to message */
+#define TAP_ID_MAX       4096    /* bytes of an id that we answer */
 
 enum direction {
     TO_SERVER, /* c2s */
@@ -50,6 +53,7 @@ struct tap_options {
 struct passage {
     enum event_type type;
     uint32_t node;
+    uint64_t index; /* in its batch */
     struct open_call *call;
     bool release;
 };
@@ -70,6 +74,7 @@ void tap_sent_release(struct tap_sent *s);
 struct tap_task {
     struct tap_task *next;
     struct open_call *call;
+    uint64_t serial; /* from 1 */
     size_t n;
     char id[];
 };
@@ -88,13 +93,15 @@ struct tap {
     struct passage *passages;
     size_t passage_count, passage_cap;
     struct buf key, content;
+    uint64_t index; /* of the element of the batch at hand */
     struct tap_task *tasks;
+    uint64_t task_serial;
     struct {
         struct digest state;
         char receipt[ID_MAX];
     } states[TAP_STATES];
     size_t state_next;
-    uint64_t calls_open;
+    uint64_t calls_open, calls_cancelled; /* the second are among the first */
 };
 
 void tap_init(struct tap *t, const struct tap_options *options);
@@ -120,7 +127,10 @@ void tap_refuse_sent(struct tap *t, struct tap_sent *s, enum direction d);
 /* Calls whose time is over: at least once a second. */
 void tap_tick(struct tap *t, uint64_t now);
 
-/* Calls in flight that an answer may still come for. */
+/* No answer comes any more: cancelled calls are lost as what they are. */
+void tap_settle(struct tap *t);
+
+/* Calls in flight whose answer is awaited: not those that the client has cancelled. */
 uint64_t tap_open_calls(const struct tap *t);
 
 #endif

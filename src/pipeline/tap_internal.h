@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tap_internal - what tap.c and passage.c share. Nobody else includes it. */
+/* tap_internal - what tap.c, passage.c and tap_task.c share. Nobody else includes it. */
 #ifndef PIPELINE_TAP_INTERNAL_H
 #define PIPELINE_TAP_INTERNAL_H
 
@@ -10,5 +10,20 @@ struct message tap_describe(const struct tap *t, const struct rpc *m, uint64_t i
 
 /* No answer to this one is awaited any more. */
 void tap_forget_pending(struct tap *t, enum direction asked, struct pending *p);
+
+/* The task that a message names, or that has this serial; NULL when it is not known. */
+struct tap_task *tap_find_task(const struct tap *t, const struct rpc *m);
+struct tap_task *tap_task_of(const struct tap *t, uint64_t serial);
+
+/* The serial of the task that a request of the client is about; 0 for none. */
+uint64_t tap_task_asked(const struct tap *t, const struct rpc *m);
+
+/* Does this answer to `method` show the task's end? As rpc_task_ended(). */
+bool tap_task_ended(const struct rpc *m, enum rpc_method method, uint32_t *inner,
+                    bool *is_error);
+
+/* Its call became a task; without memory its end is told as task_unobserved. */
+void tap_remember_task(struct tap *t, const struct rpc *m, struct open_call *call);
+void tap_forget_task(struct tap *t, struct tap_task *task);
 
 #endif
