@@ -1,0 +1,1235 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What assay mcp-proxy does between clients and servers of every kind.
+
+    cases.t - [soak]    soak: larger messages, more kills
+
+Each case has an audit directory of its own; afterwards its log and its packs verify and
+no process is left. A word after that runs only the cases whose names begin with it.
+"""
+import glob
+import hashlib
+import json
+import os
+import pty
+import random
+import re
+import resource
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ASSAY = os.path.abspath(os.environ["ASSAY"])
+SERVER = os.path.join(HERE, "server.py")
+SOAK = "soak" in sys.argv[2:3]
+ONLY = sys.argv[3] if len(sys.argv) > 3 else ""
+WORK = os.path.realpath(tempfile.mkdtemp(prefix="assay-proxy-"))
+MEMORY = 64 << 10  # KiB of RssAnon + RssShmem that a proxy may have
+HURRY = 60  # seconds; whatever takes longer hangs
+os.environ["ASSAY_HOME"] = os.path.join(WORK, "home")
+os.environ["ASSAY_CASE"] = WORK  # our servers are known by it, whoever their parent is
+# What the sanitizers need is not what the proxy needs.
+SANITIZED = b"__asan_init" in open(ASSAY, "rb").read()
+
+
+class Tap:
+    count = failed = 0
+
+    def ok(self, good, what, *why):
+        self.count += 1
+        self.failed += not good
+        print(f"{'ok' if good else 'not ok'} {self.count} - {what}")
+        for line in [] if good else why:
+            for part in str(line)[:2000].splitlines():
+                print(f"# {part}")
+        sys.stdout.flush()
+        return good
+
+    def same(self, got, want, what):
+        return self.ok(got == want, what, f"got  {got!r:.900}", f"want {want!r:.900}")
+
+    def skip(self, what, why):
+        self.count += 1
+        print(f"ok {self.count} - {what} # SKIP {why}", flush=True)
+
+
+tap = Tap()
+
+
+def call(number, tool="t", arguments=None, **more):
+    """A tools/call as a line; `number` is the id's JSON text, None for none."""
+    params = {"name": tool}
+    if arguments is not None:
+        params["arguments"] = arguments
+    params.update(more)
+    head = "" if number is None else f'"id":{number},'
+    return (f'{{"jsonrpc":"2.0",{head}"method":"tools/call","params":'
+            f"{json.dumps(params)}}}\n").encode()
+
+
+def note(method, **params):
+    return (json.dumps({"jsonrpc": "2.0", "method": method, "params": params})
+            + "\n").encode()
+
+
+def assay(*args):
+    return subprocess.run([ASSAY, *args], stdin=subprocess.DEVNULL, capture_output=True,
+                          timeout=HURRY * 4)
+
+
+def sha(data):
+    return "sha256:" + hashlib.sha256(data).hexdigest()
+
+
+class Case:
+    """An audit directory and what ran on it."""
+
+    def __init__(self, name):
+        self.name = name
+        self.dir = os.path.join(WORK, name)
+        self.started = []
+
+    def command(self, mode, *flags, argument=None):
+        server = [sys.executable, SERVER, mode] + ([argument] if argument else [])
+        return [ASSAY, "mcp-proxy", "--audit-dir", self.dir, *flags, "--", *server]
+
+    def start(self, mode, *flags, argument=None, env=None, stdin=subprocess.PIPE,
+              stdout=subprocess.PIPE, **more):
+        p = subprocess.Popen(self.command(mode, *flags, argument=argument), stdin=stdin,
+                             stdout=stdout, stderr=subprocess.PIPE, bufsize=0,
+                             env=dict(os.environ, **(env or {})), **more)
+        self.started.append(p)
+        return p
+
+    def run(self, data, mode, *flags, argument=None, env=None, timeout=HURRY):
+        """All of `data`, then EOF. Returns status, stdout, stderr."""
+        p = self.start(mode, *flags, argument=argument, env=env)
+        try:
+            out, err = p.communicate(data, timeout=timeout)
+        except subprocess.TimeoutExpired:
+            p.kill()
+            out, err = p.communicate()
+            return "hangs", out, err
+        return p.returncode, out, err
+
+    def packs(self):
+        return sorted(glob.glob(self.dir + "/packs/proof_pack_*"))
+
+    def events(self):
+        found = []
+        for path in sorted(glob.glob(self.dir + "/log/segments/*.jsonl")):
+            with open(path, "rb") as f:
+                found += [json.loads(line) for line in f]
+        return found
+
+    def receipts(self, kind="mcp_tool_call"):
+        found = []
+        for path in sorted(glob.glob(self.dir + "/receipts/*.jsonl")):
+            with open(path, "rb") as f:
+                found += [json.loads(line) for line in f]
+        return [r for r in found if r["type"] == kind]
+
+    def complete(self):
+        return [e["complete"] for e in self.events() if e["type"] == "session_end"]
+
+    def judge(self, packs=1):
+        """The log and the packs verify; nobody is left."""
+        verdict = assay("log", "verify", self.dir)
+        tap.ok(verdict.returncode == 0, f"{self.name}: the log verifies", verdict.stdout,
+               verdict.stderr)
+        found = self.packs()
+        if packs is not None:
+            tap.same(len(found), packs, f"{self.name}: packs")
+        for path in found[:20]:
+            verdict = assay("verify-pack", path)
+            if verdict.returncode:
+                tap.ok(False, f"{self.name}: {path} verifies", verdict.stdout, verdict.stderr)
+        tap.same(left_over(), [], f"{self.name}: nobody is left")
+
+
+def processes():
+    for entry in os.listdir("/proc"):
+        if entry.isdigit() and int(entry) != os.getpid():
+            yield int(entry)
+
+
+def left_over(patience=2.0):
+    """Processes of ours that still run (zombies included, if they are our children's)."""
+    end = time.monotonic() + patience
+    while True:
+        found = []
+        for pid in processes():
+            try:
+                with open(f"/proc/{pid}/environ", "rb") as f:
+                    ours = WORK.encode() in f.read()
+                with open(f"/proc/{pid}/comm") as f:
+                    name = f.read().strip()
+                if ours:
+                    found.append((pid, name))
+            except OSError:
+                continue
+        if not found or time.monotonic() > end:
+            return found
+        time.sleep(0.02)
+
+
+def memory(pid):
+    """RssAnon + RssShmem in KiB."""
+    try:
+        with open(f"/proc/{pid}/status") as f:
+            return sum(int(n) for n in re.findall(r"Rss(?:Anon|Shmem):\s+(\d+)", f.read()))
+    except OSError:
+        return 0
+
+
+class Watch(threading.Thread):
+    """The most memory that a process had."""
+
+    def __init__(self, pid):
+        super().__init__(daemon=True)
+        self.pid, self.most, self.on = pid, 0, True
+        self.start()
+
+    def run(self):
+        while self.on:
+            self.most = max(self.most, memory(self.pid))
+            time.sleep(0.02)
+
+    def flat(self, what):
+        self.on = False
+        if SANITIZED:
+            tap.skip(what, "the sanitizers need memory themselves")
+        else:
+            tap.ok(0 < self.most <= MEMORY, f"{what}: memory", f"{self.most} KiB")
+
+
+def read_line(p):
+    line = b""
+    while not line.endswith(b"\n"):
+        byte = os.read(p.stdout.fileno(), 1 << 16)
+        if not byte:
+            break
+        line += byte
+    return line
+
+
+def wait(p, timeout=HURRY):
+    """Its status, and the seconds until then."""
+    began = time.monotonic()
+    try:
+        status = p.wait(timeout)
+    except subprocess.TimeoutExpired:
+        p.kill()
+        p.wait()
+        status = "hangs"
+    return status, time.monotonic() - began
+
+
+def end(p, timeout=HURRY):
+    """EOF, the rest of the output, the status."""
+    p.stdin.close()
+    p.stdin = None
+    try:
+        out, err = p.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        p.kill()
+        out, err = p.communicate()
+        return "hangs", out, err
+    return p.returncode, out, err
+
+
+# --- ids ---
+
+
+def case_same_id_twice(c):
+    data = call(1, "first", {"n": 1}) + call(1, "second", {"n": 2})
+    status, out, _ = c.run(data, "fifo", "--store-results", argument="2")
+    tap.same(status, 0, "two calls in flight with the same id: status")
+    tap.same(len(out.splitlines()), 2, "two answers")
+    got = {r["tool_name"]: r["result_content"]["n"] for r in c.receipts()}
+    tap.same(got, {"first": {"n": 1}, "second": {"n": 2}}, "the oldest is answered first")
+    c.judge()
+
+
+def case_number_and_string(c):
+    data = call(1, "number", {"n": 1}) + call('"1"', "string", {"n": 2})
+    c.run(data, "swap", "--store-results", argument="2")
+    got = {r["tool_name"]: (r["result_content"]["n"], r["mcp_request_id"])
+           for r in c.receipts()}
+    tap.same(got, {"number": ({"n": 1}, 1), "string": ({"n": 2}, "1")},
+             "ids 1 and \"1\" are two")
+    c.judge()
+
+
+def case_both_sides_same_id(c):
+    p = c.start("asks", "--store-results")
+    p.stdin.write(call(1, "t"))
+    asked = json.loads(read_line(p))
+    tap.same(asked["method"], "roots/list", "the server asks under the client's id")
+    p.stdin.write(b'{"jsonrpc":"2.0","id":1,"result":{"roots":["r"]}}\n')
+    answer = json.loads(read_line(p))
+    tap.same(answer["result"], {"roots": {"roots": ["r"]}}, "and answers the call afterwards")
+    tap.same(end(p)[0], 0, "status")
+    tap.same([r["result_content"] for r in c.receipts()], [{"roots": {"roots": ["r"]}}],
+             "the call has the server's answer, not the client's")
+    c.judge()
+
+
+def case_batch(c):
+    many = [json.loads(call(n, f"t{n}", {"n": n})) for n in range(100)]
+    data = json.dumps(many).encode() + b"\n"
+    status, out, _ = c.run(data, "echo")
+    tap.same(status, 0, "a batch of 100: status")
+    tap.same(len(json.loads(out)), 100, "100 answers in one line")
+    tap.same(sorted(r["seq"] for r in c.receipts()), list(range(100)), "100 receipts")
+    batch = [(e["tool"], e["batch"]) for e in c.events()
+             if e["type"] == "request_forwarded" and "tool" in e]
+    tap.same(batch, [(f"t{n}", n) for n in range(100)], "each with its index")
+    c.judge()
+
+
+def case_many_in_flight(c):
+    count = 10000
+    data = b"".join(call(n, "t", {"n": n}) for n in range(count))
+    status, out, err = c.run(data, "swap", argument=str(count), timeout=HURRY * 2)
+    tap.same(status, 0, "10,000 calls in flight: status")
+    tap.same([json.loads(line)["id"] for line in out.splitlines()],
+             list(range(count))[::-1], "all answered, the last one first")
+    receipts = c.receipts()
+    tap.same(len({r["mcp_request_id"] for r in receipts}), count, "a receipt for each")
+    tap.ok(all(r["outcome"] == "forwarded" for r in receipts), "each answered")
+    c.judge()
+
+
+def case_strange_ids(c):
+    ids = ["9007199254740993", "-9007199254740993", "1e3", "1.5", '"\\ud800"', '""',
+           '"\\u0031"', "123456789012345678901234567890", '"' + "x" * 5000 + '"']
+    data = b"".join(call(i, f"t{n}") for n, i in enumerate(ids))
+    status, out, _ = c.run(data, "echo")
+    tap.same(status, 0, "strange ids: status")
+    tap.same(len(out.splitlines()), len(ids), "all answered")
+    got = c.receipts()
+    tap.same([r["outcome"] for r in got], ["forwarded"] * len(ids), "each call has its answer")
+    tap.same(got[0]["mcp_request_id"], "9007199254740993", "a large id is kept as its text")
+    c.judge()
+
+
+def case_no_id(c):
+    status, _, _ = c.run(call(None, "quiet") + call(1, "loud"), "echo")
+    got = {r["tool_name"]: (r["outcome"], r["outcome_reason"], r["mcp_request_id"])
+           for r in c.receipts()}
+    tap.same(got, {"quiet": ("timeout", "no_id", None), "loud": ("forwarded", None, 1)},
+             "a tools/call without an id has a receipt")
+    tap.ok(status in (0, 2), "status", status)
+    c.judge()
+
+
+def case_long_tool_name(c):
+    name = "n" * (20 << 10)
+    status, _, _ = c.run(call(1, name), "echo")
+    tap.same(status, 0, "a tool name of 20 KiB: status")
+    tap.same([r["outcome"] for r in c.receipts()], ["forwarded"], "has its receipt")
+    tap.ok(all(len(e.get("tool", "")) <= 260 for e in c.events()), "events stay small")
+    c.judge()
+
+
+# --- bytes ---
+
+
+def both_ways(c, there, back, flags=(), packs=None, status=0):
+    """`there` and `back` cross as they are."""
+    kept, told = c.dir + ".in", c.dir + ".out"
+    with open(told, "wb") as f:
+        f.write(back)
+    got, out, err = c.run(there, "tee", *flags, argument=f"{kept},{told}")
+    with open(kept, "rb") as f:
+        seen = f.read()
+    tap.ok(seen == there, f"{c.name}: the server reads what was sent", seen[:300])
+    tap.ok(out == back, f"{c.name}: the client reads what was said", out[:300])
+    tap.same(got, status, f"{c.name}: status")
+    c.judge(packs)
+
+
+def case_bytes_odd_lines(c):
+    odd = (b'{"jsonrpc":"2.0","method":"ping","id":1}\r\n' b"\n\n\r\n" b"c is no JSON\n"
+           b"\xff\xfe\x80 not UTF-8\n" b"\0\0\n" b'{"a":9007199254740993,"a":1e400}\n'
+           b'  {"jsonrpc": "2.0", "method":"x"}  \n' b"[]\n" b"last line without newline")
+    both_ways(c, odd, odd[::-1], packs=0)
+    kinds = [e["kind"] for e in c.events() if e.get("dir") == "c2s"]
+    tap.ok("invalid" in kinds and "request" in kinds, "recorded as what they are", kinds)
+
+
+def case_bytes_numbers(c):
+    line = (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t",'
+            b'"arguments":{"n":9007199254740993,"f":1.10,"a":1,"a":2,"e":1E+2}}}\n')
+    kept, told = c.dir + ".in", c.dir + ".out"
+    with open(told, "wb") as f:
+        f.write(b'{"jsonrpc":"2.0","method":"x"}\n')
+    c.run(line, "tee", "--shutdown-timeout", "1", argument=f"{kept},{told}")
+    with open(kept, "rb") as f:
+        tap.same(f.read(), line, "large integers and duplicate members are not touched")
+    tap.ok(c.receipts()[0]["arguments_hash"].startswith("raw-sha256:"),
+           "and hashed as they are")
+    c.judge()
+
+
+def case_bytes_random(c):
+    rng = random.Random(4711)
+    noise = rng.randbytes(3 << 20)
+    both_ways(c, noise, noise[::-1] + b"\n", packs=0)
+
+
+def case_bytes_line_lengths(c):
+    around = [n + d for n in (1, 4096, 65536, 131072, 262144) for d in (-1, 0, 1)]
+    text = b"".join(b"x" * n + b"\n" for n in around)
+    both_ways(c, text, text, packs=0)
+
+
+def case_chatty_server(c):
+    status, out, _ = c.run(call(1), "chatty")
+    tap.ok(out.startswith(b"Server starting...\nc is for chatty\n\xff\xfe no UTF-8\n\n"),
+           "log lines on stdout pass", out)
+    tap.same(status, 0, "a chatty server: status")
+    tap.same([r["outcome"] for r in c.receipts()], ["forwarded"], "the call has its receipt")
+    c.judge()
+
+
+def case_nesting(c):
+    deep = b"[" * 10000 + b"]" * 10000
+    line = (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"deep",'
+            b'"arguments":{"a":' + deep + b'}}}\n')
+    answer = b'{"jsonrpc":"2.0","id":1,"result":{"x":' + deep + b'}}'
+    status, out, _ = c.run(line, "raw", argument=answer.decode())
+    tap.same(status, 0, "nesting of 10,000: status")
+    tap.ok(out == answer + b"\n", "crosses as it is")
+    got = c.receipts()
+    tap.same([r["outcome"] for r in got], ["forwarded"], "has its receipt")
+    if got:
+        tap.same(got[0]["arguments_hash"],
+                 "raw-sha256:" + hashlib.sha256(b'{"a":' + deep + b"}").hexdigest(),
+                 "arguments hashed as they are")
+        tap.same(got[0]["result_hash"],
+                 "raw-sha256:" + hashlib.sha256(b'{"x":' + deep + b"}").hexdigest(),
+                 "the result, too")
+    c.judge()
+
+
+def case_many_values(c):
+    """More values in one message than an index holds."""
+    count = 6_000_000
+    line = (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wide",'
+            b'"arguments":[' + b"1," * count + b'1]}}\n')
+    p = c.start("raw", argument='{"jsonrpc":"2.0","id":1,"result":{}}')
+    watch = Watch(p.pid)
+    out, _ = p.communicate(line, timeout=HURRY)
+    tap.same(p.returncode, 0, "six million values: status")
+    watch.flat("six million values")
+    tap.same([r["outcome"] for r in c.receipts()], ["forwarded"], "have their receipt")
+    c.judge()
+
+
+def case_many_members(c):
+    """As many members as are still looked at one by one."""
+    names = ",".join(f'"k{n:07}":{n}' for n in range(950_000, 0, -1))
+    line = (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wide",'
+            b'"arguments":{' + names.encode() + b"}}}\n")
+    p = c.start("raw", argument='{"jsonrpc":"2.0","id":1,"result":{}}')
+    watch = Watch(p.pid)
+    p.communicate(line, timeout=HURRY)
+    tap.same(p.returncode, 0, "many members: status")
+    watch.flat("many members")
+    ascending = ",".join(f'"k{n:07}":{n}' for n in range(1, 950_001))
+    tap.same(c.receipts()[0]["arguments_hash"], sha(b"{" + ascending.encode() + b"}"),
+             "hashed in their order")
+    c.judge()
+
+
+def feed(p, size):
+    """One call with an argument of `size` bytes; its hashes are computed meanwhile."""
+    frame, arguments = hashlib.sha256(), hashlib.sha256()
+    head = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":'
+    block = b"x" * (1 << 20)
+
+    def put(data, inside):
+        frame.update(data)
+        if inside:
+            arguments.update(data)
+        view = memoryview(data)
+        while view:
+            view = view[os.write(p.stdin.fileno(), view):]
+
+    put(head, False)
+    put(b'{"a":"', True)
+    left = size
+    while left:
+        n = min(left, len(block))
+        put(block[:n], True)
+        left -= n
+    put(b'"}', True)
+    put(b"}}", False)
+    wire = frame.copy()
+    wire.update(b"\n")
+    os.write(p.stdin.fileno(), b"\n")
+    return frame.hexdigest(), arguments.hexdigest(), wire.hexdigest()
+
+
+def large(c, size):
+    p = c.start("huge", argument=str(size))
+    watch = Watch(p.pid)
+    hashes = []
+    feeder = threading.Thread(target=lambda: hashes.extend(feed(p, size)))
+    feeder.start()
+    answer, n, last = hashlib.sha256(), 0, b""
+    while last[-1:] != b"\n":
+        last = os.read(p.stdout.fileno(), 1 << 20)
+        if not last:
+            break
+        answer.update(last)
+        n += len(last)
+    feeder.join()
+    watch.flat(f"{size} bytes each way")
+    status, rest, err = end(p, HURRY * 4)
+    tap.same((status, rest), (0, b""), f"{size} bytes: status")
+    frame, arguments, wire = hashes
+    tap.ok(f"server read {wire}".encode() in err, "the server read what was sent", err)
+    head, tail = b'{"jsonrpc":"2.0","id":1,"result":', b"}\n"
+    result = hashlib.sha256(b'{"s":"')
+    whole = hashlib.sha256(head + b'{"s":"')
+    block, left = b"y" * (1 << 20), size
+    while left:
+        part = block[:min(left, len(block))]
+        result.update(part)
+        whole.update(part)
+        left -= len(part)
+    result.update(b'"}')
+    framed = whole.copy()
+    framed.update(b'"}' + tail[:1])
+    whole.update(b'"}' + tail)
+    tap.same(answer.hexdigest(), whole.hexdigest(), "the client read what was said")
+    got = c.receipts()
+    tap.same([(r["request_digest"], r["arguments_hash"], r["response_digest"],
+               r["result_hash"]) for r in got],
+             [("sha256:" + frame, "sha256:" + arguments, "sha256:" + framed.hexdigest(),
+               "sha256:" + result.hexdigest())], "the hashes are right")
+    c.judge()
+
+
+def case_large_200k(c):
+    large(c, 200_000)
+
+
+def case_large_64m(c):
+    large(c, 64 << 20)
+
+
+def case_large_1g(c):
+    if not SOAK:
+        return
+    large(c, (1 << 30) - 4096)
+
+
+def case_too_large(c):
+    status, out, err = c.run(call(1, "t", {"a": "x" * 300_000}), "silent",
+                             "--max-message-bytes", "200000")
+    tap.same(status, 2, "a message over the limit: status")
+    tap.ok(any(e["type"] == "message_cut" for e in c.events()), "the log says that it was cut")
+    tap.same(c.complete(), [False], "the session is not complete")
+    c.judge(None)
+
+
+# --- servers that end in their own way ---
+
+
+def case_closes_stdout(c):
+    began = time.monotonic()
+    p = c.start("mute")
+    p.stdin.write(call(1))
+    status, _ = wait(p, 10)
+    took = time.monotonic() - began
+    tap.same(status, 2, "a server that closes stdout but lives: status")
+    tap.ok(took < 5, "is ended soon", took)
+    tap.same([r["outcome_reason"] for r in c.receipts()][:1], ["server_exit"],
+             "the open call has its receipt")
+    c.judge()
+
+
+def case_ignores_eof(c):
+    began = time.monotonic()
+    status, out, _ = c.run(call(1), "deaf")
+    took = time.monotonic() - began
+    tap.same((status, len(out.splitlines())), (0, 1), "a server that ignores EOF: status")
+    tap.ok(0.5 <= took < 2, "half a second, then SIGTERM", took)
+    tap.same(c.complete(), [True], "the session is complete")
+    c.judge()
+
+
+def case_ignores_sigterm(c):
+    began = time.monotonic()
+    status, _, _ = c.run(call(1), "stubborn")
+    took = time.monotonic() - began
+    tap.same(status, 0, "a server that ignores SIGTERM, too: status")
+    tap.ok(1.5 <= took < 3, "one second more, then SIGKILL", took)
+    c.judge()
+
+
+def case_dies(c):
+    for n, how in enumerate(["-9", "-11", "3", "0"]):
+        one = Case(f"{c.name}_{how}")
+        p = one.start("dies", argument=how)
+        p.stdin.write(call(1, "answered") + call(2, "open"))
+        status, _ = wait(p, 10)
+        tap.same(status, 2, f"a server that dies ({how}) with a call open: status")
+        out = p.stdout.read()
+        half = b'{"half":' if how[0] == "-" else b""
+        tap.ok(out.endswith(b"}\n" + half), "its last words pass", out)
+        got = {r["tool_name"]: r["outcome_reason"] for r in one.receipts()}
+        tap.same(got, {"answered": None, "open": "server_exit"}, "both calls have receipts")
+        tap.same(one.complete(), [False], "the session is not complete")
+        one.judge()
+
+
+def case_server_exits_well(c):
+    p = c.start("dies", argument="0")
+    p.stdin.write(call(1, "answered"))
+    read_line(p)
+    p.stdin.write(b'{"jsonrpc":"2.0","method":"x"}\n')
+    status, _ = wait(p, 10)
+    tap.same(status, 0, "a server that exits with 0 and owes nothing: status")
+    tap.same(c.complete(), [True], "is complete")
+    c.judge()
+
+
+def case_grandchild(c):
+    for kind in ("plain", "stubborn", "at-once"):
+        one = Case(f"{c.name}_{kind}")
+        began = time.monotonic()
+        p = one.start("grandchild", argument=kind)
+        p.stdin.write(call(1))
+        read_line(p)
+        status, _, _ = end(p, 15)
+        tap.same(status, 0, f"a grandchild ({kind}) holds the pipes: status")
+        tap.ok(time.monotonic() - began < 4, "is not waited for", time.monotonic() - began)
+        one.judge()
+
+
+def case_grandchild_open_call(c):
+    began = time.monotonic()
+    status, _, _ = c.run(call(1) + call(2), "grandchild", argument="at-once")
+    tap.same(status, 2, "the server goes with a call open, its child holds the pipes")
+    tap.ok(time.monotonic() - began < 4, "is not waited for", time.monotonic() - began)
+    c.judge()
+
+
+# --- who does not read ---
+
+
+def case_client_never_reads(c):
+    size = 64 << 20
+    p = c.start("flood", argument=str(size))
+    watch = Watch(p.pid)
+    p.stdin.write(call(1))
+    time.sleep(2)
+    queued = sum(e["bytes"] for e in c.events() if e["type"] == "notification_received")
+    tap.ok(queued < 8 << 20, "a client that does not read stops the server", queued)
+    watch.flat("a client that does not read")
+    out = p.stdout.read()
+    tap.ok(len(out) >= size and out.endswith(b'"}}\n'), "later it gets everything", len(out))
+    tap.same(wait(p)[0], 0, "status")
+    c.judge()
+
+
+def case_client_never_reads_and_leaves(c):
+    p = c.start("flood", "--shutdown-timeout", "2", argument=str(64 << 20))
+    p.stdin.write(call(1))
+    time.sleep(0.5)
+    p.stdin.close()
+    status, took = wait(p, 20)
+    tap.ok(status == 2, "a client that closes and never reads: status", status)
+    tap.ok(took < 6, "is not waited for without end", took)
+    p.stdin = None
+    p.communicate()
+    c.judge(None)
+
+
+def case_slow_client_gets_all(c):
+    """The server is gone long before the client has read what it said."""
+    size = 1 << 20
+    p = c.start("flood", argument=str(size))
+    p.stdin.write(call(1))
+    time.sleep(2)
+    got, out = b"", True
+    while out:
+        out = os.read(p.stdout.fileno(), 30000)
+        got += out
+        time.sleep(0.01)
+    tap.ok(len(got) >= size and got.endswith(b'"}}\n'), "a slow client gets everything",
+           len(got))
+    tap.same(wait(p)[0], 0, "a slow client: status")
+    c.judge()
+
+
+def case_client_goes(c):
+    p = c.start("flood", argument=str(8 << 20))
+    p.stdin.write(call(1))
+    read_line(p)
+    p.stdout.close()
+    status, took = wait(p, 10)
+    tap.same(status, 2, "a client that closes its end: status")
+    tap.ok(took < 4, "soon", took)
+    tap.same(c.complete(), [False], "the session is not complete")
+    c.judge()
+
+
+def case_server_never_reads(c):
+    p = c.start("never-reads", "--shutdown-timeout", "1")
+    watch = Watch(p.pid)
+    os.set_blocking(p.stdin.fileno(), False)
+    sent, line, until = 0, call(1, "t", {"a": "x" * 4000}), time.monotonic() + 2
+    rest = line
+    while time.monotonic() < until:
+        try:
+            n = os.write(p.stdin.fileno(), rest)
+            sent, rest = sent + n, rest[n:] or line
+        except BlockingIOError:
+            time.sleep(0.01)
+    tap.ok(sent < 8 << 20, "a server that does not read stops the client", sent)
+    watch.flat("a server that does not read")
+    p.send_signal(signal.SIGTERM)  # its EOF stands behind bytes that nobody takes
+    status, took = wait(p, 20)
+    tap.same(status, 2, "a server that does not read: status")
+    tap.ok(took < 5, "ends soon", took)
+    c.judge()
+
+
+# --- many proxies ---
+
+
+def case_same_second(c):
+    both = [c.start("echo") for _ in range(2)]
+    for p in both:
+        p.stdin.write(call(1))
+        read_line(p)
+    time.sleep(1 - time.time() % 1 + 0.1)
+    for p in both:
+        p.stdin.close()
+    tap.same([wait(p)[0] for p in both], [0, 0], "two that end in the same second: status")
+    c.judge(2)
+
+
+def case_eight(c):
+    calls = 200
+    all_of_them = [c.start("echo") for _ in range(8)]
+    results = [None] * 8
+
+    def drive(n):
+        data = b"".join(call(i, f"p{n}", {"i": i}) for i in range(calls))
+        results[n] = (all_of_them[n].communicate(data, timeout=HURRY)[0].count(b"\n"),
+                      all_of_them[n].returncode)
+
+    threads = [threading.Thread(target=drive, args=(n,)) for n in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    tap.same(results, [(calls, 0)] * 8, "eight proxies on one log: all answered")
+    tap.same(len(c.receipts()), 8 * calls, "a receipt for each call")
+    c.judge(8)
+
+
+# --- calls that are more than a question and an answer ---
+
+
+def case_cancelled(c):
+    data = call(7, "slow") + note("notifications/cancelled", requestId=7)
+    status, out, _ = c.run(data, "late")
+    tap.same(status, 0, "cancelled and answered late: status")
+    tap.ok(b'"late": true' in out, "the answer passes", out)
+    tap.same([(r["outcome"], r["outcome_reason"]) for r in c.receipts()],
+             [("forwarded", "cancelled")], "one receipt that says both")
+    c.judge()
+
+
+def case_call_timeout(c):
+    p = c.start("late", "--call-timeout", "1")
+    p.stdin.write(call(7, "slow"))
+    told = json.loads(read_line(p))
+    tap.same((told["id"], told["error"]["code"]), (7, -31007), "a call that waits too long")
+    p.stdin.write(note("notifications/cancelled", requestId=7))
+    time.sleep(0.3)
+    status, out, _ = end(p)
+    tap.same(out, b"", "the late answer does not reach the client")
+    tap.same(sum(e["type"] == "response_late" for e in c.events()), 1, "but the log")
+    tap.same([r["outcome_reason"] for r in c.receipts()], ["call_timeout"], "one receipt")
+    tap.same(status, 2, "status")
+    c.judge()
+
+
+def case_rounds(c):
+    p = c.start("rounds")
+    p.stdin.write(call(1, "t", {"a": 1}))
+    read_line(p)
+    # the same text, spelled otherwise than the server did
+    p.stdin.write(call(2, "t", {"a": 1}, requestState="a/b\u00e9").replace(b"a/b", b"a\\/b"))
+    read_line(p)
+    status, _, _ = end(p)
+    first, second = c.receipts()
+    tap.same(status, 0, "a call of two rounds: status")
+    tap.same((first["outcome_reason"], first["parent_receipt_id"]),
+             ("input_required", None), "the first leg")
+    tap.same((second["outcome_reason"], second["parent_receipt_id"]),
+             (None, first["receipt_id"]), "the second names the first")
+    c.judge()
+
+
+def ask(p, number, method, **params):
+    p.stdin.write((json.dumps({"jsonrpc": "2.0", "id": number, "method": method,
+                               "params": params}) + "\n").encode())
+    return json.loads(read_line(p))
+
+
+def case_tasks(c):
+    p = c.start("tasks", "--store-results")
+    p.stdin.write(call(1, "one"))
+    read_line(p)
+    p.stdin.write(call(2, "two"))
+    lines = read_line(p)
+    if lines.count(b"\n") < 2:
+        read_line(p)
+    p.stdin.write(call(3, "three"))
+    read_line(p)
+    p.stdin.write(call(4, "four"))
+    read_line(p)
+    ask(p, 5, "tasks/get", taskId="t-1")
+    ask(p, 6, "tasks/get", taskId="t-1")
+    ask(p, 7, "tasks/get", taskId="t-3")
+    ask(p, 8, "tasks/result", taskId="t-3")
+    status, _, _ = end(p)
+    receipts = c.receipts()
+    legs = {r["receipt_id"]: r["tool_name"] for r in receipts
+            if r["outcome_reason"] == "task"}
+    ends = [(r["tool_name"], legs.get(r["parent_receipt_id"]), r["outcome"],
+             r["result_content"], r["outcome_reason"]) for r in receipts
+            if r["outcome_reason"] != "task"]
+    tap.same(sorted(ends), [
+        ("four", "four", "timeout", None, "task_unobserved"),
+        ("one", "one", "forwarded", {"content": [1]}, None),
+        ("three", "three", "forwarded", {"content": [3]}, None),
+        ("two", "two", "error", {"code": 1, "message": "no"}, None)],
+        "tasks: one more receipt at the first sight of each end")
+    tap.same(len(receipts), 8, "and no other")
+    c.judge()
+
+
+# --- evidence that cannot be written ---
+
+POLICIES = [()]
+if b"on-evidence-failure" in subprocess.run([ASSAY, "mcp-proxy", "--help"],
+                                            capture_output=True).stdout:
+    POLICIES = [("--on-evidence-failure", "pass"), ("--on-evidence-failure", "block")]
+
+
+def blocks(policy):
+    return "block" in policy
+
+
+def failing(c, p, policy, harm, what):
+    """A call, the harm, a call, EOF. What the client sees of the second call."""
+    p.stdin.write(call(1, "before"))
+    read_line(p)
+    harm()
+    p.stdin.write(call(2, "after"))
+    told = read_line(p)
+    answer = json.loads(told) if told else {}
+    if blocks(policy):
+        tap.same(answer.get("error", {}).get("code"), -31005, f"{what}: blocked")
+    else:
+        tap.ok("result" in answer, f"{what}: passed on", told)
+    status, out, err = end(p, 30)
+    tap.same(status, 2, f"{what}: status")
+    tap.ok(err.strip(), f"{what}: stderr says it")
+    return err
+
+
+def case_full(c):
+    if os.geteuid():
+        return tap.skip("a full audit directory", "only root may mount")
+    for policy in POLICIES:
+        one = Case("_".join((c.name,) + policy[1:]))
+        os.mkdir(one.dir, 0o700)
+        done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m,mode=700", "tmpfs",
+                               one.dir], capture_output=True)
+        if done.returncode:
+            return tap.skip("a full audit directory", "no tmpfs can be mounted")
+        try:
+            def fill():
+                with open(one.dir + "/ballast", "wb", buffering=0) as f:
+                    try:
+                        while f.write(b"x" * 4096):
+                            pass
+                    except OSError:
+                        pass
+
+            p = one.start("echo", *policy)
+            p.stdin.write(call(1, "before"))
+            read_line(p)
+            fill()
+            answers, passed, blocked = 0, 0, 0
+            for n in range(2, 40):
+                p.stdin.write(call(n, "after"))
+                told = json.loads(read_line(p))
+                blocked += told.get("error", {}).get("code") == -31005
+                passed += "result" in told
+            if blocks(policy):
+                tap.ok(blocked > 10, "full: blocked", blocked)
+            else:
+                tap.same((passed, blocked), (38, 0), "full: passed on")
+            os.unlink(one.dir + "/ballast")
+            time.sleep(0.1)
+            p.stdin.write(call(99, "again"))
+            told = json.loads(read_line(p))
+            tap.ok("result" in told, "full: works again when there is room", told)
+            status, _, err = end(p)
+            tap.same(status, 2, "full: status")
+            tap.ok(err.strip(), "full: stderr says it")
+            tap.ok(any(e["type"] == "gap" for e in one.events()), "full: the log has the gap")
+            tap.same(one.complete(), [False], "full: the session is not complete")
+            one.judge(None)
+        finally:
+            subprocess.run(["umount", one.dir])
+
+
+def case_read_only(c):
+    if os.geteuid():
+        return tap.skip("a read-only audit directory", "only root may mount")
+    one = Case(c.name)
+    os.mkdir(one.dir, 0o700)
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "ro,mode=700", "tmpfs", one.dir],
+                      capture_output=True).returncode:
+        return tap.skip("a read-only audit directory", "no tmpfs can be mounted")
+    try:
+        marker = one.dir + ".marker"
+        done = subprocess.run([ASSAY, "mcp-proxy", "--audit-dir", one.dir, "--", "touch",
+                               marker], stdin=subprocess.DEVNULL, capture_output=True)
+        tap.same(done.returncode, 3, "read-only from the start: status")
+        tap.same(done.stdout, b"", "nothing on stdout")
+        tap.ok(not os.path.exists(marker), "the server was not started")
+    finally:
+        subprocess.run(["umount", one.dir])
+    for policy in POLICIES:
+        one = Case("_".join((c.name,) + policy[1:] + ("later",)))
+        os.mkdir(one.dir, 0o700)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m,mode=700", "tmpfs", one.dir])
+        try:
+            p = one.start("echo", *policy)
+            p.stdin.write(call(1, "before"))
+            read_line(p)
+            # An open descriptor keeps its right to write: no room is what comes nearest.
+            done = subprocess.run(["mount", "-o", "remount,ro", one.dir], capture_output=True)
+            if done.returncode:
+                end(p)
+                tap.skip("read-only later", "a busy file system cannot be made so")
+        finally:
+            subprocess.run(["umount", "-l", one.dir])
+
+
+def case_deleted(c):
+    for policy in POLICIES:
+        one = Case("_".join((c.name,) + policy[1:]))
+        p = one.start("echo", *policy)
+        failing(one, p, policy, lambda: shutil.rmtree(one.dir), "deleted under us")
+        tap.ok(not os.path.exists(one.dir + "/log/origin"), "no new log is begun")
+        tap.same(left_over(), [], f"{one.name}: nobody is left")
+
+
+def case_bad_input(c):
+    for what, args in [
+            ("no command", []), ("an unknown flag", ["--nonsense", "--", "true"]),
+            ("a server that is not there", ["--", WORK + "/none"]),
+            ("a number that is none", ["--shutdown-timeout", "x", "--", "true"])]:
+        done = assay("mcp-proxy", "--audit-dir", c.dir, *args)
+        tap.same((done.returncode, done.stdout), (3, b""), f"{what}: status")
+        tap.ok(done.stderr, f"{what}: stderr says why")
+
+
+# --- signals ---
+
+
+def signalled(c, mode, number, flags=(), open_call=False, env=None):
+    p = c.start(mode, *flags, env=env)
+    if open_call:
+        p.stdin.write(call(1))
+        while not any(e["type"] == "request_received" for e in c.events()):
+            time.sleep(0.02)
+        time.sleep(0.2)
+    else:
+        p.stdin.write(call(1))
+        read_line(p)
+    p.send_signal(number)
+    return p
+
+
+def case_sigint(c):
+    p = signalled(c, "echo", signal.SIGINT)
+    status, took = wait(p)
+    tap.same(status, 130, "SIGINT: status")
+    tap.ok(took < 1.5, "SIGINT: soon", took)
+    tap.same(c.complete(), [True], "SIGINT is a proper end")
+    c.judge()
+
+
+def case_sigterm(c):
+    p = signalled(c, "echo", signal.SIGTERM)
+    status, took = wait(p)
+    tap.same(status, 0, "SIGTERM: status")
+    tap.ok(took < 1.5, "SIGTERM: soon", took)
+    tap.same(c.complete(), [True], "SIGTERM is a proper end")
+    c.judge()
+
+
+def case_sigterm_stubborn(c):
+    p = signalled(c, "stubborn", signal.SIGTERM)
+    status, took = wait(p)
+    tap.same(status, 0, "SIGTERM and a server that ignores it: status")
+    tap.ok(1 <= took < 2.5, "one second, then SIGKILL", took)
+    c.judge()
+
+
+def case_sigterm_drains(c):
+    p = signalled(c, "silent-deaf", signal.SIGTERM, ("--shutdown-timeout", "1"), True)
+    status, took = wait(p)
+    tap.same(status, 2, "SIGTERM with a call open: status")
+    tap.ok(1 <= took < 2.5, "drains for the timeout", took)
+    tap.ok(b"server got 15" in p.stderr.read(), "the signal goes on to the server")
+    tap.same([r["outcome_reason"] for r in c.receipts()], ["shutdown"], "a receipt for it")
+    c.judge()
+
+
+def case_sigint_goes_on(c):
+    p = signalled(c, "silent-deaf", signal.SIGINT, ("--shutdown-timeout", "1"), True,
+                  {"DIE_ON_INT": "1"})
+    status, took = wait(p)
+    tap.same(status, 2, "SIGINT with a call open: status")
+    tap.ok(b"server got 2 " in p.stderr.read(), "SIGINT goes on as SIGINT")
+    c.judge()
+
+
+def case_second_signal(c):
+    p = signalled(c, "silent-deaf", signal.SIGTERM, ("--shutdown-timeout", "30"), True)
+    time.sleep(0.5)
+    tap.ok(p.poll() is None, "the first signal drains")
+    p.send_signal(signal.SIGTERM)
+    status, took = wait(p)
+    tap.same(status, 2, "a second signal: status")
+    tap.ok(took < 2, "ends the drain", took)
+    tap.same([r["outcome_reason"] for r in c.receipts()], ["shutdown"], "a receipt all the same")
+    c.judge()
+
+
+def case_answer_during_drain(c):
+    p = c.start("late", "--shutdown-timeout", "20")
+    p.stdin.write(call(7, "slow"))
+    time.sleep(0.4)
+    p.stdin.write(note("notifications/cancelled", requestId=7))
+    p.stdin.close()
+    out = read_line(p)
+    status, took = wait(p)
+    tap.ok(b'"late"' in out, "an answer that is owed at EOF arrives", out)
+    tap.same(status, 0, "EOF with a call in flight: status")
+    tap.ok(took < 2, "ends with the last answer", took)
+    p.stdin = None
+    c.judge()
+
+
+def case_sigterm_after_eof(c):
+    p = c.start("stubborn")
+    p.stdin.write(call(1))
+    read_line(p)
+    p.stdin.close()
+    time.sleep(0.1)
+    p.send_signal(signal.SIGTERM)
+    status, took = wait(p)
+    tap.same(status, 0, "SIGTERM after EOF: status")
+    tap.ok(0.4 <= took < 1.3, "half a second, then SIGKILL", took)
+    p.stdin = None
+    c.judge()
+
+
+def case_sigterm_after_eof_late(c):
+    """As SDK clients do it: EOF, two seconds, SIGTERM, with a call still open."""
+    p = c.start("silent-deaf", "--shutdown-timeout", "30")
+    p.stdin.write(call(1))
+    p.stdin.close()
+    time.sleep(1)
+    tap.ok(p.poll() is None, "EOF with a call open: waits")
+    p.send_signal(signal.SIGTERM)
+    status, took = wait(p)
+    tap.same(status, 2, "SIGTERM after EOF with a call open: status")
+    tap.ok(took < 1.3, "at once", took)
+    p.stdin = None
+    c.judge()
+
+
+# --- SIGKILL ---
+
+
+def case_sigkill(c):
+    rng = random.Random(7)
+    rounds, answered = 200 if SOAK else 20, 0
+    late = []
+    for n in range(rounds):
+        p = c.start("echo")
+        done = 0
+
+        def drive():
+            nonlocal done
+            try:
+                while True:
+                    p.stdin.write(call(done, f"r{n}", {"n": done}))
+                    if not read_line(p).endswith(b"\n"):
+                        return
+                    done += 1
+            except (BrokenPipeError, ValueError):
+                return
+
+        driver = threading.Thread(target=drive)
+        driver.start()
+        until = time.monotonic() + 5
+        while n % 4 and not done and time.monotonic() < until:
+            time.sleep(0.002)  # one in four dies while it starts
+        time.sleep(rng.random() * 0.1)
+        p.kill()
+        p.wait()
+        driver.join()
+        answered += done
+        late.append((f"r{n}", done))
+        p.stdin.close()
+        p.stdout.close()
+        p.stderr.close()
+    tap.same(left_over(), [], f"{rounds} kills: no server survives")
+    done = assay("proof-pack", "--recover", "--audit-dir", c.dir)
+    tap.ok(done.returncode in (0, 1), "recovery", done.returncode, done.stderr)
+    got = {(r["tool_name"], r["mcp_request_id"]) for r in c.receipts()
+           if r["outcome"] == "forwarded"}
+    missing = [(name, i) for name, count in late for i in range(count) if (name, i) not in got]
+    tap.same(missing, [], f"each of {answered} answered calls has its receipt")
+    tap.ok(answered > rounds, "there were answers", answered)
+    tap.ok(not any(c.complete()), "no killed session counts as complete")
+    sessions = {e["session"] for e in c.events() if "call" in e}
+    c.judge(len(sessions))
+
+
+# --- what stdin and stdout may be ---
+
+
+def case_files(c):
+    data = b"".join(call(n) for n in range(50))
+    with open(c.dir + ".in", "wb") as f:
+        f.write(data)
+    with open(c.dir + ".in", "rb") as i, open(c.dir + ".out", "wb") as o:
+        p = c.start("echo", stdin=i, stdout=o)
+        status, _ = wait(p)
+    with open(c.dir + ".out", "rb") as f:
+        out = f.read()
+    tap.same((status, out.count(b"\n")), (0, 50), "regular files")
+    with open(c.dir + ".in", "rb") as i:
+        i.seek(len(call(0)))
+        p = c.start("echo", stdin=i)
+        out, _ = p.communicate(timeout=HURRY)
+    tap.same(out.count(b"\n"), 49, "a file that is read from the middle")
+    c.judge(2)
+
+
+def case_null(c):
+    with open("/dev/null", "r+b") as null:
+        p = c.start("echo", stdin=null, stdout=null)
+        status, took = wait(p)
+    tap.same(status, 0, "/dev/null")
+    c.judge(0)
+
+
+def case_sockets(c):
+    ours, theirs = socket.socketpair()
+    p = c.start("echo", stdin=theirs, stdout=theirs)
+    ours.sendall(call(1))
+    got = b""
+    while not got.endswith(b"\n"):
+        got += ours.recv(65536)
+    tap.ok(b'"id": 1' in got, "one socket for both ways", got)
+    ours.shutdown(socket.SHUT_WR)
+    tap.same(wait(p)[0], 0, "sockets: status")
+    tap.ok(os.get_blocking(theirs.fileno()), "the socket blocks again, as it did")
+    ours.close()
+    theirs.close()
+    c.judge()
+
+
+def case_terminal(c):
+    leader, follower = pty.openpty()
+    import tty
+    tty.setraw(follower)
+    p = c.start("echo", stdin=follower, stdout=follower)
+    os.write(leader, call(1))
+    got = b""
+    while not got.endswith(b"\n"):
+        got += os.read(leader, 65536)
+    tap.ok(b'"id": 1' in got, "a terminal", got)
+    tap.ok(os.get_blocking(follower), "the terminal still blocks for others")
+    p.send_signal(signal.SIGTERM)
+    tap.same(wait(p)[0], 0, "a terminal: status")
+    os.close(leader)
+    os.close(follower)
+    c.judge()
+
+
+def case_environment(c):
+    """The server gets our environment and directory, and no descriptor of ours."""
+    code = ("import os,sys;print(sorted(os.listdir('/proc/self/fd')),os.getcwd(),"
+            "os.environ['MARK'],flush=True);sys.stdin.read()")
+    extra = os.open("/dev/null", os.O_RDONLY)
+    os.set_inheritable(extra, True)
+    p = subprocess.Popen([ASSAY, "mcp-proxy", "--audit-dir", c.dir, "--", sys.executable,
+                          "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                         stderr=subprocess.PIPE, pass_fds=(extra,), cwd="/",
+                         env=dict(os.environ, MARK="mark"))
+    out, _ = p.communicate(timeout=HURRY)
+    os.close(extra)
+    tap.same(out.decode().split("] ")[-1], "/ mark\n", "environment and directory")
+    tap.same(len(out.split(b"]")[0].split(b",")), 4, "0, 1, 2 and the one of listdir")
+    c.judge(0)
+
+
+def main():
+    cases = [(name[5:], f) for name, f in globals().items() if name.startswith("case_")]
+    try:
+        for name, run in cases:
+            if not name.startswith(ONLY):
+                continue
+            began = time.monotonic()
+            c = Case(name)
+            try:
+                run(c)
+            except Exception as e:  # a case that breaks must not hide the others
+                import traceback
+                tap.ok(False, f"{name}: runs", traceback.format_exc(), e)
+            for p in c.started:
+                if p.poll() is None:
+                    p.kill()
+                    p.wait()
+                for f in (p.stdin, p.stdout, p.stderr):
+                    if f:
+                        f.close()
+            if "-v" in sys.argv:
+                print(f"# {name}: {time.monotonic() - began:.1f} s")
+    finally:
+        shutil.rmtree(WORK, ignore_errors=True)
+    print(f"1..{tap.count}")
+    sys.exit(1 if tap.failed else 0)
+
+
+main()
