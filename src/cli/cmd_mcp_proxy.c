@@ -1,90 +1,285 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <grp.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/diag.h"
+#include "base/codec.h"
 #include "base/err.h"
 #include "cli/command.h"
 #include "cli/options.h"
+#include "cli/pepper.h"
 #include "cli/place.h"
+#include "cli/server_name.h"
+#include "cli/status.h"
 #include "pipeline/relay.h"
 
-#define DEFAULT_SHUTDOWN 10 /* s */
+#define DEFAULT_SHUTDOWN 10                 /* s */
+#define SECONDS_MAX      ((uint64_t)604800) /* a week: of any time that is given */
+#define MESSAGE_DEFAULT  ((uint64_t)1 << 30)
+#define INTERVAL_MAX     1000000 /* minutes or receipts */
 
+/* As they stand on the command line. */
 struct flags {
     const char *audit_dir, *profile, *server_id, *durability, *on_failure;
-    bool no_auto_pack, auto_pack, store_args, store_results, pack_empty, json;
+    const char *pepper_file, *interval, *group;
+    bool auto_pack, no_auto_pack, store_args, store_results, pack_empty;
+    bool investigation, json;
     struct option_number shutdown, call_timeout, max_message;
 };
 
-static void say(void *ctx, const char *sentence)
+/* One run: what the flags mean, and what belongs to it. */
+struct run {
+    const struct flags *flags;
+    struct status status;
+    struct keys keys;
+    char dir[FILE_PATH_MAX];
+    char server_id[SERVER_NAME_MAX];
+    struct buf pepper;
+    char pepper_check[PEPPER_CHECK];
+    struct log_options log;
+    struct relay_options relay;
+};
+
+/* --- what the flags mean --- */
+
+static int choose(int *out, const char *flag, const char *given, const char *const *words,
+                  struct err *err)
 {
-    (void)ctx;
-    diag_say("%s", sentence);
+    for (int i = 0; given && words[i]; i++) {
+        if (strcmp(given, words[i]) == 0) {
+            *out = i;
+            return 0;
+        }
+    }
+    return given ? err_set(err, ERR_FORMAT, "--%s cannot be '%s'", flag, given) : 0;
 }
 
-/* "npx -y @scope/server-x dir" is x's server; "/usr/bin/python3 server.py" is server.py.
- */
-static const char *name_of(char *const *argv)
+static int read_profile(const struct flags *f, struct err *err)
 {
-    const char *slash = strrchr(argv[0], '/');
+    static const char *const words[] = { "audit", "guard", "escrow", NULL };
+    int profile = 0;
 
-    return slash ? slash + 1 : argv[0];
+    if (choose(&profile, "profile", f->profile, words, err) < 0)
+        return -1;
+    if (profile == 1)
+        return err_set(err, ERR_REFUSED,
+                       "--profile guard needs a policy, and this version has no policies "
+                       "yet: it can only record (--profile audit)");
+    if (profile == 2)
+        return err_set(err, ERR_REFUSED,
+                       "--profile escrow is reserved for later: it does not exist");
+    return 0;
 }
 
-static enum exit_code conclude(const struct relay_outcome *o)
+static int read_words(struct run *r, struct err *err)
 {
-    if (o->packed)
-        diag_say("pack: %s", o->pack.path);
-    if (o->evidence_lost)
-        diag_say("evidence was lost; the log says what");
-    if (!o->complete || o->evidence_lost)
+    static const char *const durability[] = { "write", "group", "strict", NULL };
+    static const char *const failure[] = { "pass", "block", NULL };
+    int d = LOG_WRITE, f = LOG_PASS;
+
+    if (read_profile(r->flags, err) < 0 ||
+        choose(&d, "durability", r->flags->durability, durability, err) < 0 ||
+        choose(&f, "on-evidence-failure", r->flags->on_failure, failure, err) < 0)
+        return -1;
+    r->log.durability = (enum log_durability)d;
+    r->log.on_failure = (enum log_on_failure)f;
+    r->relay.block = f == LOG_BLOCK;
+    return 0;
+}
+
+static int read_seconds(uint64_t *ms, const char *flag, const struct option_number *n,
+                        struct err *err)
+{
+    if (!n->given)
+        return 0;
+    if (n->value > SECONDS_MAX)
+        return err_set(err, ERR_LIMIT, "--%s is at most %llu seconds", flag,
+                       (unsigned long long)SECONDS_MAX);
+    *ms = n->value * 1000;
+    return 0;
+}
+
+static int read_numbers(struct run *r, struct err *err)
+{
+    const struct flags *f = r->flags;
+
+    r->relay.shutdown_timeout = DEFAULT_SHUTDOWN * 1000;
+    r->relay.max_message = f->max_message.given ? f->max_message.value : MESSAGE_DEFAULT;
+    if (f->call_timeout.given && f->call_timeout.value == 0)
+        return err_set(err, ERR_FORMAT, "--call-timeout is 1 second or more");
+    if (f->max_message.given && f->max_message.value == 0)
+        return err_set(err, ERR_FORMAT, "--max-message-bytes is 1 or more");
+    if (read_seconds(&r->relay.call_timeout, "call-timeout", &f->call_timeout, err) < 0)
+        return -1;
+    return read_seconds(&r->relay.shutdown_timeout, "shutdown-timeout", &f->shutdown,
+                        err);
+}
+
+/* session, 10m, 500r */
+static int read_interval(struct run *r, struct err *err)
+{
+    const char *text = r->flags->interval;
+    str s = str_from(text);
+    char unit = s.n ? s.p[s.n - 1] : '\0';
+    uint64_t n;
+
+    if (r->flags->auto_pack && r->flags->no_auto_pack)
+        return err_set(err, ERR_FORMAT, "either --auto-pack or --no-auto-pack, not both");
+    r->relay.pack = !r->flags->no_auto_pack;
+    if (!text || strcmp(text, "session") == 0)
+        return 0;
+    if ((unit != 'm' && unit != 'r') || !u64_parse(&n, str_first(s, s.n - 1)) || n == 0 ||
+        n > INTERVAL_MAX)
+        return err_set(err, ERR_FORMAT,
+                       "--pack-interval is 'session', or 1 to %d with 'm' for minutes or "
+                       "'r' for receipts, not '%s'",
+                       INTERVAL_MAX, text);
+    if (!r->relay.pack)
+        return err_set(err, ERR_FORMAT,
+                       "--pack-interval asks for packs that --no-auto-pack forbids");
+    r->relay.pack_ms = unit == 'm' ? n * 60000 : 0;
+    r->relay.pack_receipts = unit == 'r' ? n : 0;
+    return 0;
+}
+
+static int read_group(struct run *r, struct err *err)
+{
+    const char *name = r->flags->group;
+    const struct group *g;
+    uint64_t n;
+
+    r->log.group = (gid_t)-1;
+    if (!name)
+        return 0;
+    g = getgrnam(name);
+    if (!g && (!u64_parse(&n, str_from(name)) || n >= (gid_t)-1))
+        return err_set(err, ERR_NOTFOUND, "there is no group '%s'", name);
+    r->log.group = g ? g->gr_gid : (gid_t)n;
+    return 0;
+}
+
+static int read_pepper(struct run *r, struct err *err)
+{
+    if (!r->flags->pepper_file)
+        return 0;
+    if (pepper_read(r->flags->pepper_file, &r->pepper, err) < 0)
+        return -1;
+    r->relay.pepper = buf_str(&r->pepper);
+    pepper_check(r->pepper_check, r->relay.pepper);
+    r->log.pepper_check = r->pepper_check;
+    return 0;
+}
+
+static int read_place(struct run *r, struct err *err)
+{
+    char sentence[FILE_PATH_MAX + 64];
+    bool moved;
+
+    if (place_for_writing(r->dir, r->flags->audit_dir, &moved, err) < 0)
+        return -1;
+    if (moved) {
+        snprintf(sentence, sizeof(sentence), "recording in '%s'", r->dir);
+        status_note(&r->status, sentence);
+    }
+    r->log.dir = r->dir;
+    return keys_open(&r->keys, NULL, err);
+}
+
+static int read_flags(struct run *r, char *const *argv, struct err *err)
+{
+    const struct flags *f = r->flags;
+
+    server_name(r->server_id, argv);
+    r->relay.argv = argv;
+    r->relay.server_id = f->server_id ? f->server_id : r->server_id;
+    r->relay.store_arguments = f->store_args;
+    r->relay.store_results = f->store_results;
+    r->relay.pack_empty = f->pack_empty;
+    r->relay.investigation = f->investigation;
+    r->relay.say = status_note;
+    r->relay.packed = status_pack;
+    r->relay.say_ctx = &r->status;
+    r->log.keys = &r->keys;
+    r->log.clock = &clock_system;
+    r->log.entropy = &entropy_system;
+    r->log.say = status_note;
+    r->log.say_ctx = &r->status;
+    if (f->server_id && !f->server_id[0])
+        return err_set(err, ERR_FORMAT, "--server-id is empty");
+    if (read_words(r, err) < 0 || read_numbers(r, err) < 0 || read_interval(r, err) < 0 ||
+        read_group(r, err) < 0 || read_pepper(r, err) < 0)
+        return -1;
+    return read_place(r, err);
+}
+
+/* --- the run --- */
+
+/* The directory that a session will need: better missed before the server runs. */
+static int prepare(struct run *r, struct err *err)
+{
+    char path[FILE_PATH_MAX];
+
+    if (log_open(&r->relay.log, &r->log, err) < 0)
+        return -1;
+    if (!r->relay.investigation)
+        return 0;
+    return path_join(path, log_dir(r->relay.log), "investigation", err) < 0
+               ? -1
+               : file_make_dirs(path, 0700, err);
+}
+
+/* The first that holds; violations of a policy (1) come with policies. */
+static enum exit_code decide(const struct relay_outcome *o, bool failed)
+{
+    if (failed && !o->started)
+        return EXIT_BAD_INPUT;
+    if (failed || !o->complete || o->evidence_lost)
         return EXIT_INTEGRITY;
     return o->interrupted ? EXIT_SIGINT : EXIT_GOOD;
 }
 
+static enum exit_code conclude(struct run *r, const struct relay_outcome *o, bool failed)
+{
+    enum exit_code code = decide(o, failed);
+
+    if (o->evidence_lost)
+        status_error(&r->status, "evidence was lost; the log says how much");
+    if (o->packed)
+        status_pack(&r->status, &o->pack);
+    if (o->started)
+        status_end(&r->status, o->complete, o->calls, code);
+    if (o->abandoned)
+        _exit(code); /* a thread is still at work for the dead: relay.h */
+    return code;
+}
+
+static enum exit_code record(struct run *r)
+{
+    struct relay_outcome outcome = { .complete = false };
+    struct err err = { .code = ERR_NONE };
+    bool failed = prepare(r, &err) < 0 || relay_run(&r->relay, &outcome, &err) < 0;
+
+    if (failed)
+        status_error(&r->status, err.msg);
+    if (r->relay.log && !outcome.abandoned && log_close(r->relay.log, &err) < 0) {
+        status_error(&r->status, err.msg);
+        failed = true;
+    }
+    return conclude(r, &outcome, failed);
+}
+
 static enum exit_code proxy(const struct flags *f, char *const *argv)
 {
-    struct keys keys;
-    struct log_options log_options = { .dir = f->audit_dir ? f->audit_dir : PLACE_DEFAULT,
-                                       .keys = &keys,
-                                       .clock = &clock_system,
-                                       .entropy = &entropy_system,
-                                       .group = (gid_t)-1,
-                                       .say = say };
-    struct relay_options options = {
-        .argv = argv,
-        .server_id = f->server_id ? f->server_id : name_of(argv),
-        .store_arguments = f->store_args,
-        .store_results = f->store_results,
-        .shutdown_timeout =
-            (f->shutdown.given ? f->shutdown.value : DEFAULT_SHUTDOWN) * 1000,
-        .call_timeout = f->call_timeout.value * 1000,
-        .max_message = f->max_message.given ? f->max_message.value : (uint64_t)1 << 30,
-        .pack = !f->no_auto_pack,
-        .pack_empty = f->pack_empty,
-        .say = say,
-    };
-    struct relay_outcome outcome;
+    struct run r = { .flags = f, .status = { f->json } };
     struct err err = { .code = ERR_NONE };
-    enum exit_code code;
+    enum exit_code code = EXIT_BAD_INPUT;
 
-    if (keys_open(&keys, NULL, &err) < 0 ||
-        log_open(&options.log, &log_options, &err) < 0) {
-        diag_say("%s", err.msg);
-        return EXIT_BAD_INPUT;
-    }
-    if (relay_run(&options, &outcome, &err) < 0) {
-        diag_say("%s", err.msg);
-        code = err.code == ERR_NOTFOUND ? EXIT_BAD_INPUT : EXIT_INTEGRITY;
-    } else {
-        code = conclude(&outcome);
-    }
-    if (log_close(options.log, &err) < 0) {
-        diag_say("%s", err.msg);
-        code = EXIT_INTEGRITY;
-    }
+    if (read_flags(&r, argv, &err) < 0)
+        status_error(&r.status, err.msg);
+    else
+        code = record(&r);
+    buf_release(&r.pepper);
     return code;
 }
 
@@ -94,14 +289,31 @@ static enum exit_code run(int argc, char **argv)
     const struct option table[] = {
         { "audit-dir", "DIR", "where evidence goes (default " PLACE_DEFAULT ")",
           .text = &f.audit_dir },
+        { "profile", "P", "audit: record and change nothing (the default)",
+          .text = &f.profile },
         { "server-id", "ID", "what receipts call the server (default: from the command)",
           .text = &f.server_id },
         { "store-args", NULL, "keep arguments readable in receipts",
           .flag = &f.store_args },
         { "store-results", NULL, "keep results readable in receipts",
           .flag = &f.store_results },
+        { "investigation", NULL, "keep whole messages beside the log",
+          .flag = &f.investigation },
+        { "hash-pepper", "FILE", "key hashes with this secret (32 bytes or more, 0600)",
+          .text = &f.pepper_file },
+        { "durability", "D", "write (default), group or strict: what is waited for",
+          .text = &f.durability },
+        { "on-evidence-failure", "F",
+          "pass (default) or block, when evidence cannot be written",
+          .text = &f.on_failure },
+        { "auto-pack", NULL, "build a pack at the end (the default)",
+          .flag = &f.auto_pack },
         { "no-auto-pack", NULL, "build no pack at the end", .flag = &f.no_auto_pack },
+        { "pack-interval", "I",
+          "session (default), or also every Nm minutes, Nr receipts",
+          .text = &f.interval },
         { "pack-empty", NULL, "pack sessions without calls, too", .flag = &f.pack_empty },
+        { "audit-group", "G", "let this group read log/", .text = &f.group },
         { "shutdown-timeout", "S",
           "wait this long for open calls at the end (default 10)",
           .number = &f.shutdown },
@@ -109,14 +321,20 @@ static enum exit_code run(int argc, char **argv)
           .number = &f.call_timeout },
         { "max-message-bytes", "N", "cut a message that is larger (default 1 GiB)",
           .number = &f.max_message },
+        { "json", NULL, "status lines on stderr as JSON", .flag = &f.json },
         { 0 },
     };
     struct operands command = { .min = 1, .max = OPERANDS_ANY };
+    struct err err = { .code = ERR_NONE };
     enum exit_code code;
 
     if (!options_parse(&cmd_mcp_proxy, table, argc, argv, &command, &code))
         return code;
-    return proxy(&f, command.at);
+    if (command.dashed == command.count)
+        return proxy(&f, command.at);
+    err_set(&err, ERR_FORMAT, "put '--' in front of the server's command: assay %s %s",
+            cmd_mcp_proxy.name, cmd_mcp_proxy.usage);
+    return command_fail_as(&cmd_mcp_proxy, f.json, &err);
 }
 
 const struct command cmd_mcp_proxy = {
@@ -124,4 +342,5 @@ const struct command cmd_mcp_proxy = {
     .usage = "[flags] -- COMMAND [ARGS]",
     .summary = "record what crosses between a client and a stdio server",
     .run = run,
+    .owns_stdout = true,
 };

@@ -100,8 +100,10 @@ enum exit_code command_fail_as(const struct command *c, bool json, const struct 
         buf_printf(&b, "{\"command\":\"%s\",\"error\":", c->name);
         jcs_add_string(&b, str_from(err->msg));
         buf_add(&b, STR(",\"status\":\"error\"}\n"));
-        fwrite(b.p, 1, b.n, stdout);
+        fwrite(b.p, 1, b.n, c->owns_stdout ? stderr : stdout);
     }
+    if (json && c->owns_stdout)
+        return code_of(err);
     return command_fail(err);
 }
 

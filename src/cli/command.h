@@ -31,6 +31,7 @@ struct command {
     const char *summary; /* one line for `assay help` */
     enum exit_code (*run)(int argc, char **argv); /* argv[0] is the last word of name */
     const struct command *const *subcommands;     /* NULL at the end */
+    bool owns_stdout; /* it carries a protocol: nothing of ours goes there */
 };
 
 /* Run a command: call it, or find its subcommand in argv[1]. `--help` and `help` list
@@ -45,7 +46,8 @@ enum exit_code command_fail_in(const struct err *err, const char *fmt, ...)
     PRINTF_LIKE(2, 3);
 
 /* The same for a command that may have been asked for --json: then stdout also gets
- * {"command":…,"error":…,"status":"error"}, so that a reader always finds JSON there. */
+ * {"command":…,"error":…,"status":"error"}, so that a reader always finds JSON there; of
+ * a command that owns stdout, stderr gets it instead of the sentence. */
 enum exit_code command_fail_as(const struct command *c, bool json, const struct err *err);
 
 /* One line for each cmd_*.c; main.c lists them in the order of the help. */

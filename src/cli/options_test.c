@@ -143,6 +143,7 @@ static void test_a_list_is_full_at_its_limit(void)
     ok(options_parse(&sample, table, OPTION_LIST_MAX + 1, argv, &none, &code),
        "%d of one flag", OPTION_LIST_MAX);
     cards.count = 0;
+    argv[1] = flag; /* where the operands ended */
     ok(!options_parse(&sample, table, OPTION_LIST_MAX + 2, argv, &none, &code) &&
            code == EXIT_BAD_INPUT,
        "%d is one too many", OPTION_LIST_MAX + 1);
