@@ -104,4 +104,4 @@ console.log(JSON.stringify(['asked', asked.sort()]));
 const started = Date.now();
 await client.close();
 console.error(JSON.stringify({ close_ms: Date.now() - started }));
-process.exit(0);
+process.stdout.write('', () => process.exit(0)); // when all is written: a pipe may be full
