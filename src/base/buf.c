@@ -59,7 +59,7 @@ char *buf_room(struct buf *b, size_t n)
     return b->p + b->n;
 }
 
-void buf_add(struct buf *b, str bytes)
+void buf_add_slowly(struct buf *b, str bytes)
 {
     char *to = buf_room(b, bytes.n);
 
@@ -67,11 +67,6 @@ void buf_add(struct buf *b, str bytes)
         return;
     memcpy(to, bytes.p, bytes.n);
     b->n += bytes.n;
-}
-
-void buf_add_char(struct buf *b, char c)
-{
-    buf_add(b, (str){ &c, 1 });
 }
 
 void buf_add_u64(struct buf *b, uint64_t value)

@@ -33,8 +33,24 @@ void buf_init(struct buf *b, size_t max);
 void buf_release(struct buf *b); /* frees; safe on a zeroed or released buf */
 void buf_reset(struct buf *b);   /* empties, keeps the memory, clears `failed` */
 
-void buf_add(struct buf *b, str bytes);
-void buf_add_char(struct buf *b, char c);
+void buf_add_slowly(struct buf *b, str bytes); /* makes room first */
+
+/* Most of what is added is a few bytes that fit: `cap` is never beyond `max` + 1. */
+static inline void buf_add(struct buf *b, str bytes)
+{
+    if (b->failed || bytes.n == 0 || b->cap - b->n <= bytes.n) {
+        buf_add_slowly(b, bytes);
+        return;
+    }
+    memcpy(b->p + b->n, bytes.p, bytes.n);
+    b->n += bytes.n;
+}
+
+static inline void buf_add_char(struct buf *b, char c)
+{
+    buf_add(b, (str){ &c, 1 });
+}
+
 void buf_add_u64(struct buf *b, uint64_t value); /* decimal */
 void buf_add_i64(struct buf *b, int64_t value);
 void buf_printf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);

@@ -64,13 +64,31 @@ size_t utf8_put(char out[static 4], uint32_t c)
     return 4;
 }
 
+/* Bytes at the front that are ASCII, eight at a time. */
+static size_t ascii_length(str s)
+{
+    size_t n = 0;
+    uint64_t word;
+
+    for (; s.n - n >= sizeof(word); n += sizeof(word)) {
+        memcpy(&word, s.p + n, sizeof(word));
+        if (word & 0x8080808080808080u)
+            break;
+    }
+    while (n < s.n && (unsigned char)s.p[n] < 0x80)
+        n++;
+    return n;
+}
+
 bool utf8_valid(str s)
 {
     uint32_t c;
 
     while (s.n) {
-        size_t n = utf8_next(s, &c);
+        size_t n = ascii_length(s);
 
+        if (n == 0)
+            n = utf8_next(s, &c);
         if (n == 0)
             return false;
         s = str_skip(s, n);

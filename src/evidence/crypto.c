@@ -21,15 +21,25 @@ static void must(bool ok)
         abort(); /* no SHA-256: see the header */
 }
 
-static void free_context(void *ctx)
+/* Reused by each thread: no allocation per hash. */
+struct contexts {
+    EVP_MD_CTX *mine;  /* of digest_of() and its like */
+    EVP_MD_CTX *spare; /* of the hasher that was released last; NULL: none */
+};
+
+static void free_contexts(void *of_thread)
 {
-    EVP_MD_CTX_free(ctx);
+    struct contexts *c = of_thread;
+
+    EVP_MD_CTX_free(c->mine);
+    EVP_MD_CTX_free(c->spare);
+    free(c);
 }
 
 static void set_up(void)
 {
     sha256 = EVP_MD_fetch(NULL, "SHA256", NULL);
-    must(sha256 && pthread_key_create(&context_key, free_context) == 0);
+    must(sha256 && pthread_key_create(&context_key, free_contexts) == 0);
 }
 
 static EVP_MD_CTX *new_context(void)
@@ -42,21 +52,22 @@ static EVP_MD_CTX *new_context(void)
     return ctx;
 }
 
-/* One reused context per thread: no allocation per hash. */
-static EVP_MD_CTX *thread_context(void)
+static struct contexts *thread_contexts(void)
 {
-    static _Thread_local EVP_MD_CTX *mine;
+    static _Thread_local struct contexts *c;
 
-    if (!mine) {
-        mine = new_context();
-        must(pthread_setspecific(context_key, mine) == 0);
+    if (!c) {
+        c = calloc(1, sizeof(*c));
+        must(c != NULL);
+        c->mine = new_context();
+        must(pthread_setspecific(context_key, c) == 0);
     }
-    return mine;
+    return c;
 }
 
 struct digest digest_of_parts(const str *parts, size_t count)
 {
-    EVP_MD_CTX *ctx = thread_context();
+    EVP_MD_CTX *ctx = thread_contexts()->mine;
     struct digest d;
 
     must(EVP_DigestInit_ex2(ctx, NULL, NULL) == 1);
@@ -99,7 +110,12 @@ void digest_add_tagged(struct buf *b, const struct digest *d)
 
 void hasher_init(struct hasher *h)
 {
-    h->ctx = new_context();
+    struct contexts *c = thread_contexts();
+
+    h->ctx = c->spare ? c->spare : new_context();
+    if (c->spare)
+        must(EVP_DigestInit_ex2(h->ctx, NULL, NULL) == 1);
+    c->spare = NULL;
 }
 
 void hasher_add(struct hasher *h, str bytes)
@@ -118,7 +134,12 @@ struct digest hasher_finish(struct hasher *h)
 
 void hasher_release(struct hasher *h)
 {
-    EVP_MD_CTX_free(h->ctx);
+    struct contexts *c = h->ctx ? thread_contexts() : NULL;
+
+    if (c && !c->spare)
+        c->spare = h->ctx;
+    else
+        EVP_MD_CTX_free(h->ctx);
     h->ctx = NULL;
 }
 
