@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A server on the Python SDK, over stdio."""
+import anyio
 from mcp.server.mcpserver import Context, MCPServer
 
 server = MCPServer("python", version="1.0.0")
@@ -28,6 +29,7 @@ async def steps(count: int, ctx: Context) -> str:
     """Tell how far it is."""
     for i in range(count):
         await ctx.report_progress(i + 1, count)
+        await anyio.sleep(0.1)  # clients lose progress that comes together with the answer
     return "done"
 
 
