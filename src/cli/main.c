@@ -47,6 +47,7 @@ static void set_up_signals(void)
     struct sigaction before;
 
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write error */
+    signal(SIGXFSZ, SIG_IGN); /* so is a file that may not grow */
     if (sigaction(SIGINT, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
         sigaction(SIGINT, &interrupt, NULL);
 }

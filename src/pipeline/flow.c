@@ -156,12 +156,24 @@ void flow_leave_if_drained(struct relay *r)
         relay_leave(r);
 }
 
+/* What is not written is counted, also where the log never heard of it. */
+static int record(struct relay *r, enum direction d, struct exchange *x, str frame,
+                  struct err *err)
+{
+    uint64_t before = log_lost_total(r->o->log);
+
+    if (tap_receive(&r->tap, d, frame, x, loop_now(r->loop), err) == 0)
+        return keep(r, d, err);
+    if (log_lost_total(r->o->log) == before)
+        log_lost(r->o->log, 1, err->msg);
+    return -1;
+}
+
 static void take_message(struct relay *r, enum direction d, struct exchange *x,
                          const struct intake_result *m)
 {
     struct err err = { 0 };
-    bool lost = tap_receive(&r->tap, d, m->frame, x, loop_now(r->loop), &err) < 0 ||
-                keep(r, d, &err) < 0;
+    bool lost = record(r, d, x, m->frame, &err) < 0;
 
     if (lost)
         evidence_failed(r, &err);

@@ -39,16 +39,35 @@ static void close_from(int first)
         close(fd);
 }
 
+struct pipes {
+    int in[2], out[2], report[2], guard[2];
+    int go[2]; /* the server may run: it is guarded */
+};
+
+static bool may_go(struct pipes *p)
+{
+    char byte;
+    ssize_t n;
+
+    file_close(&p->go[1]);
+    do
+        n = read(p->go[0], &byte, 1);
+    while (n < 0 && errno == EINTR);
+    return n == 1;
+}
+
 /* In the child: stdin and stdout are ours, the rest is closed but for the pipe that tells
  * our parent why exec failed. */
-_Noreturn static void become(char *const argv[], int in, int out, int report)
+_Noreturn static void become(char *const argv[], struct pipes *p)
 {
     int why;
 
     setpgid(0, 0);
     reset_signals();
-    if (dup2(in, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0 &&
-        dup2(report, 3) >= 0 && fcntl(3, F_SETFD, FD_CLOEXEC) == 0) {
+    if (!may_go(p))
+        _exit(127); /* our parent was killed before anybody could guard us */
+    if (dup2(p->in[0], STDIN_FILENO) >= 0 && dup2(p->out[1], STDOUT_FILENO) >= 0 &&
+        dup2(p->report[1], 3) >= 0 && fcntl(3, F_SETFD, FD_CLOEXEC) == 0) {
         close_from(4);
         execvp(argv[0], argv);
     }
@@ -82,13 +101,9 @@ _Noreturn static void guard(pid_t group, int fd)
     _exit(0);
 }
 
-struct pipes {
-    int in[2], out[2], report[2], guard[2];
-};
-
 static void close_pipes(struct pipes *p)
 {
-    int *all[] = { p->in, p->out, p->report, p->guard };
+    int *all[] = { p->in, p->out, p->report, p->guard, p->go };
 
     for (size_t i = 0; i < COUNT(all); i++) {
         file_close(&all[i][0]);
@@ -98,9 +113,10 @@ static void close_pipes(struct pipes *p)
 
 static int open_pipes(struct pipes *p, struct err *err)
 {
-    *p = (struct pipes){ { -1, -1 }, { -1, -1 }, { -1, -1 }, { -1, -1 } };
+    *p = (struct pipes){ { -1, -1 }, { -1, -1 }, { -1, -1 }, { -1, -1 }, { -1, -1 } };
     if (pipe2(p->in, O_CLOEXEC) == 0 && pipe2(p->out, O_CLOEXEC) == 0 &&
-        pipe2(p->report, O_CLOEXEC) == 0 && pipe2(p->guard, O_CLOEXEC) == 0)
+        pipe2(p->report, O_CLOEXEC) == 0 && pipe2(p->guard, O_CLOEXEC) == 0 &&
+        pipe2(p->go, O_CLOEXEC) == 0)
         return 0;
     err_errno(err, "cannot make pipes");
     close_pipes(p);
@@ -125,24 +141,21 @@ static int start(struct child *c, struct pipes *p, char *const argv[], struct er
 {
     c->pid = fork();
     if (c->pid == 0)
-        become(argv, p->in[0], p->out[1], p->report[1]);
+        become(argv, p);
     if (c->pid < 0) {
         c->pid = 0;
         return err_errno(err, "cannot start '%s'", argv[0]);
     }
     setpgid(c->pid, c->pid); /* whoever is first */
-    file_close(&p->report[1]);
-    if (read_report(p->report[0], argv[0], err) < 0) {
-        waitpid(c->pid, NULL, 0);
-        c->pid = 0;
-        return -1;
-    }
     c->guardian = fork();
     if (c->guardian == 0)
         guard(c->pid, p->guard[0]);
     if (c->guardian > 0)
         setpgid(c->guardian, c->pid);
-    return 0;
+    file_close(&p->report[1]);
+    if (file_write(p->go[1], STR("."), NULL, err) < 0)
+        return -1;
+    return read_report(p->report[0], argv[0], err);
 }
 
 static void watch_no_more(struct child *c)
