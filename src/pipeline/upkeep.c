@@ -145,7 +145,8 @@ static void cut_part(struct upkeep *u, uint64_t now)
     struct session *s = u->options.session;
     struct err err;
 
-    u->part_began = now; /* also after a failure: not again at once */
+    log_let_go(u->options.log); /* what follows may wait for the disk */
+    u->part_began = now;        /* also after a failure: not again at once */
     u->request = (struct pack_request){ .session = session_id(s),
                                         .receipts = session_receipts(s),
                                         .first = session_history(s)->first };

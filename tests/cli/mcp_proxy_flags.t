@@ -127,7 +127,7 @@ if command -v strace >/dev/null && strace -o /dev/null true 2>/dev/null; then
     calls 3 >"$work/in"
     fresh traced
     status=0
-    timeout 60 strace -f -o "$work/trace" -e trace=fdatasync "$ASSAY" mcp-proxy --audit-dir "$audit" \
+    ASAN_OPTIONS=detect_leaks=0 timeout 60 strace -f -o "$work/trace" -e trace=fdatasync "$ASSAY" mcp-proxy --audit-dir "$audit" \
         --durability strict -- python3 "$server" >"$work/out" 2>"$work/err" <"$work/in" || status=$?
     exits 0 "strict, watched"
     check "strict: a sync for every message at least" [ "$(grep -c 'fdatasync(' "$work/trace")" -ge 6 ]
