@@ -16,6 +16,7 @@ rounds, calls = os.environ.get("BENCH_ROUNDS", "40"), os.environ.get("BENCH_CALL
 many = os.environ.get("BENCH_MANY", "200000")
 work = tempfile.mkdtemp(prefix="bench-proxy.")
 env = dict(os.environ, ASSAY_HOME=work + "/home", HOME=work, npm_config_update_notifier="false")
+sys.stdout.reconfigure(line_buffering=True)
 core = max(os.sched_getaffinity(0))
 
 # Only what goes from stdio to stdio can stand in the same place.
