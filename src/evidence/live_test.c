@@ -301,8 +301,8 @@ static void test_half_a_line(void)
     struct err err = { 0 };
     struct live live = { .fd = -1 };
     struct live_dead dead = { .fd = -1 };
-    struct rlimit before, small;
-    struct stat st;
+    struct rlimit before = { 0 }, small;
+    struct stat st = { 0 };
     bool taken = false;
 
     signal(SIGXFSZ, SIG_IGN);
