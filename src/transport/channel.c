@@ -154,6 +154,16 @@ void channel_read(struct channel *s, bool on)
     update_watch(s);
 }
 
+/* A queue that never runs quite empty must not keep what has long been taken. */
+static void forget_sent(struct channel *s)
+{
+    if (s->sent < CHANNEL_READ_BYTES || s->sent < s->queue.n / 2)
+        return;
+    memmove(s->queue.p, s->queue.p + s->sent, s->queue.n - s->sent);
+    s->queue.n -= s->sent;
+    s->sent = 0;
+}
+
 int channel_write(struct channel *s, str bytes, struct err *err)
 {
     ssize_t n = 0;
@@ -166,6 +176,7 @@ int channel_write(struct channel *s, str bytes, struct err *err)
         s->broken = true;
         return err_errno(err, "write");
     }
+    forget_sent(s);
     buf_add(&s->queue, str_skip(bytes, (size_t)n));
     if (s->queue.failed)
         return err_set(err, ERR_LIMIT,
