@@ -420,28 +420,16 @@ static int next_signer(const struct keys *k, const struct operands *ids,
     return rotated_id(out, active, &clock_system, err);
 }
 
-static void say(void *ctx, const char *sentence)
-{
-    (void)ctx;
-    diag_say("%s", sentence);
-}
-
 /* From here on the log is signed by the new key; its next checkpoint by both. */
-static int rotate_log(const char *given, const struct keys *k, const struct signer *next,
+static int rotate_log(const char *dir, const struct keys *k, const struct signer *next,
                       struct err *err)
 {
-    char dir[FILE_PATH_MAX];
-    const struct log_options options = { .dir = dir,
-                                         .keys = k,
-                                         .clock = &clock_system,
-                                         .entropy = &entropy_system,
-                                         .group = (gid_t)-1,
-                                         .say = say };
+    const struct log_options options = place_log_options(dir, k);
     struct err closing = { .code = ERR_NONE };
     struct log *log;
     int r;
 
-    if (place_find(dir, given, err) < 0 || log_open(&log, &options, err) < 0)
+    if (log_open(&log, &options, err) < 0)
         return -1;
     r = log_rotate_key(log, next, err);
     if (log_close(log, &closing) < 0 && r == 0) {

@@ -168,12 +168,12 @@ static enum exit_code verify(const char *dir, bool investigation, str pepper, bo
     int r;
 
     if (keys_open(&keys, NULL, &err) < 0)
-        return command_fail(&err);
+        return command_fail_as(&log_verify, json, &err);
     progress_start(&bar, "verifying the log", &clock_system);
     r = logcheck_run(&result, dir, &options, &err);
     progress_finish(&bar);
     if (r < 0)
-        return command_fail(&err);
+        return command_fail_as(&log_verify, json, &err);
     if (json)
         print_json(&result);
     else
@@ -211,10 +211,9 @@ static enum exit_code run_verify(int argc, char **argv)
 
     if (!options_parse(&log_verify, table, argc, argv, &dirs, &code))
         return code;
-    if (dirs.count && !given)
-        given = dirs.at[0];
-    if (place_find(dir, given, &err) < 0 || pepper_read(pepper_file, &pepper, &err) < 0)
-        return command_fail(&err);
+    if (place_choose(dir, &dirs, given, &err) < 0 ||
+        pepper_read(pepper_file, &pepper, &err) < 0)
+        return command_fail_as(&log_verify, json, &err);
     return verify(dir, investigation, buf_str(&pepper), json);
 }
 
@@ -295,13 +294,13 @@ static enum exit_code prove(const char *dir, const struct question *q, bool json
                          : prove_consistency(&proven, dir, q->from, q->to, &err);
 
     if (r < 0)
-        return command_fail(&err);
+        return command_fail_as(&log_prove, json, &err);
     if (json)
         add_json(&out, &proven, q->inclusion);
     else if (q->inclusion)
         proven_add_inclusion(&out, &proven);
     else if (add_consistency(&out, &proven, dir, &err) < 0)
-        return command_fail(&err);
+        return command_fail_as(&log_prove, json, &err);
     fwrite(out.p, 1, out.n, stdout);
     return EXIT_GOOD;
 }
@@ -346,7 +345,7 @@ static enum exit_code run_prove(int argc, char **argv)
     if (!options_parse(&log_prove, table, argc, argv, &seq, &code))
         return code;
     if (read_question(&q, &seq, &from, &to, &err) < 0 || place_find(dir, given, &err) < 0)
-        return command_fail(&err);
+        return command_fail_as(&log_prove, json, &err);
     return prove(dir, &q, json);
 }
 
@@ -359,10 +358,15 @@ static const struct command log_prove = {
 
 /* --- rebuild --- */
 
-static void say(void *ctx, const char *sentence)
+static int rebuild(const char *dir, uint64_t *events, struct err *err)
 {
-    (void)ctx;
-    diag_say("%s", sentence);
+    struct log_options options;
+    struct keys keys;
+
+    if (keys_open(&keys, NULL, err) < 0)
+        return -1;
+    options = place_log_options(dir, &keys);
+    return log_rebuild(&options, events, err);
 }
 
 static enum exit_code run_rebuild(int argc, char **argv)
@@ -376,22 +380,12 @@ static enum exit_code run_rebuild(int argc, char **argv)
     struct operands dirs = { .max = 1 };
     struct err err = { .code = ERR_NONE };
     char dir[FILE_PATH_MAX];
-    struct keys keys;
-    struct log_options options = { .dir = dir,
-                                   .keys = &keys,
-                                   .clock = &clock_system,
-                                   .entropy = &entropy_system,
-                                   .group = (gid_t)-1,
-                                   .say = say };
     enum exit_code code;
     uint64_t events;
 
     if (!options_parse(&log_rebuild_command, table, argc, argv, &dirs, &code))
         return code;
-    if (dirs.count && !given)
-        given = dirs.at[0];
-    if (place_find(dir, given, &err) < 0 || keys_open(&keys, NULL, &err) < 0 ||
-        log_rebuild(&options, &events, &err) < 0)
+    if (place_choose(dir, &dirs, given, &err) < 0 || rebuild(dir, &events, &err) < 0)
         return command_fail(&err);
     printf("rebuilt the head and the tiles of %" PRIu64 " events\n", events);
     return EXIT_GOOD;
@@ -408,18 +402,16 @@ static const struct command log_rebuild_command = {
 
 static int forget(const char *dir, const char *session, uint64_t *files, struct err *err)
 {
+    struct log_options options;
     struct keys keys;
-    const struct log_options options = { .dir = dir,
-                                         .keys = &keys,
-                                         .clock = &clock_system,
-                                         .entropy = &entropy_system,
-                                         .group = (gid_t)-1,
-                                         .say = say };
     struct err closing = { .code = ERR_NONE };
     struct log *log;
     int r;
 
-    if (keys_open(&keys, NULL, err) < 0 || log_open(&log, &options, err) < 0)
+    if (keys_open(&keys, NULL, err) < 0)
+        return -1;
+    options = place_log_options(dir, &keys);
+    if (log_open(&log, &options, err) < 0)
         return -1;
     r = investigation_forget(log, session, files, err);
     if (log_close(log, &closing) < 0 && r == 0) {

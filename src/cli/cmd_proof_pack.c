@@ -92,20 +92,9 @@ static void answer_end(struct answer *a, const struct dead_result *recovered)
     printf("%s\n", buf_cstr(&a->text));
 }
 
-static void say(void *ctx, const char *sentence)
-{
-    (void)ctx;
-    diag_say("%s", sentence);
-}
-
 static int open_log(struct log **log, struct keys *keys, const char *dir, struct err *err)
 {
-    const struct log_options options = { .dir = dir,
-                                         .keys = keys,
-                                         .clock = &clock_system,
-                                         .entropy = &entropy_system,
-                                         .group = (gid_t)-1,
-                                         .say = say };
+    const struct log_options options = place_log_options(dir, keys);
 
     return keys_open(keys, NULL, err) < 0 ? -1 : log_open(log, &options, err);
 }

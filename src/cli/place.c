@@ -106,3 +106,19 @@ int place_for_writing(char out[static FILE_PATH_MAX], const char *given, bool *m
         return -1;
     return path_join(out, keys.home, "mcp", err);
 }
+
+static void say(void *ctx, const char *sentence)
+{
+    (void)ctx;
+    diag_say("%s", sentence);
+}
+
+struct log_options place_log_options(const char *dir, const struct keys *keys)
+{
+    return (struct log_options){ .dir = dir,
+                                 .keys = keys,
+                                 .clock = &clock_system,
+                                 .entropy = &entropy_system,
+                                 .group = (gid_t)-1,
+                                 .say = say };
+}

@@ -7,6 +7,7 @@
 
 #include "base/attr.h"
 #include "base/file.h"
+#include "evidence/log.h"
 
 struct err;
 struct operands;
@@ -22,6 +23,10 @@ MUST_CHECK int place_find(char out[static FILE_PATH_MAX], const char *given,
 /* The same where the directory may also be an operand: DIR, or --audit-dir, not both. */
 MUST_CHECK int place_choose(char out[static FILE_PATH_MAX], const struct operands *dirs,
                             const char *given, struct err *err);
+
+/* How a command opens a log that is there: our clock and randomness; what the person
+ * should know goes to stderr. Borrows both. */
+struct log_options place_log_options(const char *dir, const struct keys *keys);
 
 /* Where a recorder writes: the directory given; else ./.assay/mcp; else, when we stand in
  * the root directory or cannot write there (as under a GUI client), ~/.assay/mcp, and

@@ -202,6 +202,14 @@ for command in verify show rebuild "prove 1"; do
     run log $command --audit-dir "$work/file"
     exits 3 "log $command: a file instead of a directory"
 done
+for command in verify "prove 1"; do
+    # shellcheck disable=SC2086
+    run log $command --json --audit-dir "$work/nothing"
+    exits 3 "log $command --json: no directory"
+    prints '"status":"error"' "log $command --json: stdout says it as JSON, too"
+done
+run log verify --audit-dir "$audit" "$audit"
+exits 3 "two places at once"
 mkdir -p "$work/odd/log"
 not_utf8=$(printf '\377\376')
 for text in '' 'x' 'a+b+c
