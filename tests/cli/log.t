@@ -159,6 +159,17 @@ exits 1 "a torn tail behind all that was signed"
 prints "the next writer keeps them in torn/" "is said"
 restore
 
+# --- a new key ---
+check "a log to hand over" "$make_log" "$work/rotated" 3 2
+run key rotate --log --audit-dir "$work/rotated"
+exits 0 "key rotate --log"
+check "two keys in origin" [ "$(wc -l <"$work/rotated/log/origin")" -eq 2 ]
+run log verify "$work/rotated"
+exits 0 "and the log is sound"
+run key rotate --log --audit-dir "$work/nothing"
+exits 3 "no log to hand over"
+says "there is no log" "is said before a key is made"
+
 # --- forget ---
 run log forget --audit-dir "$audit" mcp_0123456789abcdef
 exits 3 "a session of which nothing is kept"
