@@ -80,7 +80,7 @@ static void write_out(void *ctx, str bytes)
 /* The hash comes first: when there is no canonical form, nothing was printed yet. */
 static int print_canonical(const struct json *j, bool only_hash, struct err *err)
 {
-    CLEANUP(hasher_release) struct hasher h = { 0 };
+    struct hasher h;
     const struct sink out = { write_out, NULL };
     char hex[2 * DIGEST_SIZE];
     struct sink into;

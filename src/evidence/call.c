@@ -21,12 +21,7 @@ static str value_of(const struct source *s, const char *name)
 
         return node == JSON_NONE ? (str){ NULL, 0 } : json_raw(s->view->json, node);
     }
-    for (unsigned i = 0; i < s->event->count; i++) {
-        if (strcmp(s->event->member[i].name, name) == 0)
-            return str_of(s->event->values.p + s->event->member[i].at,
-                          s->event->member[i].n);
-    }
-    return (str){ NULL, 0 };
+    return event_value(s->event, name);
 }
 
 static bool is_quoted(str json)

@@ -151,7 +151,7 @@ static int hash_keyed(struct content_hash *out, const struct json *j, uint32_t n
 int content_hash(struct content_hash *out, const struct json *j, uint32_t node,
                  str pepper, struct err *err)
 {
-    CLEANUP(hasher_release) struct hasher h = { 0 };
+    struct hasher h;
     struct err why = { 0 };
     struct digest d;
     struct sink sink;

@@ -2,9 +2,9 @@
 /*
  * crypto - SHA-256, HMAC-SHA-256 and Ed25519. The only file that includes OpenSSL.
  *
- * Hashing cannot fail from the caller's side: the library is set up on first use, and
- * if that is impossible the process stops (an evidence program without a hash function
- * has nothing to say). All functions may be called from any thread.
+ * Hashing cannot fail from the caller's side: should the library refuse, the process stops
+ * (an evidence program without a hash function has nothing to say). All functions may be
+ * called from any thread.
  */
 #ifndef EVIDENCE_CRYPTO_H
 #define EVIDENCE_CRYPTO_H
@@ -42,15 +42,14 @@ static inline str digest_str(const struct digest *d)
     return str_of(d->bytes, sizeof(d->bytes));
 }
 
-/* A running hash: what streams, streams into it. Release it whatever happened. */
+/* A running hash: what streams, streams into it. */
 struct hasher {
-    void *ctx; /* EVP_MD_CTX or HMAC state */
+    uint64_t state[14]; /* OpenSSL's SHA256_CTX */
 };
 
 void hasher_init(struct hasher *h);
 void hasher_add(struct hasher *h, str bytes);
 struct digest hasher_finish(struct hasher *h); /* and start again, empty */
-void hasher_release(struct hasher *h);         /* safe on a zeroed one */
 struct sink hasher_sink(struct hasher *h);
 
 struct digest hmac_of(str key, str bytes);

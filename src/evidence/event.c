@@ -148,41 +148,73 @@ void event_init(struct event *e, enum event_type type)
     e->type = type;
     e->count = 0;
     e->failed = false;
-    e->values.max = EVENT_LINE_MAX;
-    buf_reset(&e->values);
+    e->text.max = EVENT_LINE_MAX;
+    buf_reset(&e->text);
 }
 
 void event_release(struct event *e)
 {
-    buf_release(&e->values);
+    buf_release(&e->text);
 }
 
-/* Note the value that was just appended to e->values from `at` on. */
-static void add_member(struct event *e, const char *name, size_t at)
+/* Where a member of this name belongs among the sorted ones. Names are literals, often
+ * the same ones; most members come in order. */
+static unsigned place_of(struct event *e, const char *name)
 {
     unsigned i = e->count;
 
-    if (e->count == EVENT_MEMBERS_MAX || e->values.failed) {
-        e->failed = true;
-        return;
-    }
-    for (; i > 0 && strcmp(e->member[i - 1].name, name) > 0; i--)
+    for (; i > 0; i--) {
+        const char *before = e->member[i - 1].name;
+        int order = before[0] - name[0];
+
+        if (order == 0)
+            order = strcmp(before, name);
+        if (order == 0)
+            e->failed = true;
+        if (order < 0)
+            break;
         e->member[i] = e->member[i - 1];
-    if (i > 0 && strcmp(e->member[i - 1].name, name) == 0)
+    }
+    return i;
+}
+
+/* `"name":` stands; the value follows, then end_member(). */
+static struct event_member *begin_member(struct event *e, const char *name)
+{
+    static struct event_member nowhere;
+    size_t n = strlen(name), at = e->text.n;
+    char *to = e->count < EVENT_MEMBERS_MAX ? buf_room(&e->text, n + 3) : NULL;
+    struct event_member *m;
+
+    if (!to) {
         e->failed = true;
-    e->member[i].name = name;
-    e->member[i].at = (uint16_t)at;
-    e->member[i].n = (uint16_t)(e->values.n - at);
+        return &nowhere;
+    }
+    to[0] = '"';
+    memcpy(to + 1, name, n);
+    to[n + 1] = '"';
+    to[n + 2] = ':';
+    e->text.n += n + 3;
+    m = &e->member[place_of(e, name)];
     e->count++;
+    m->name = name;
+    m->at = (uint16_t)at;
+    m->value = (uint16_t)e->text.n;
+    return m;
+}
+
+static void end_member(struct event *e, struct event_member *m)
+{
+    e->failed |= e->text.failed;
+    m->n = (uint16_t)(e->text.n - m->at);
 }
 
 void event_add_text(struct event *e, const char *name, str utf8)
 {
-    size_t at = e->values.n;
+    struct event_member *m = begin_member(e, name);
 
-    e->failed |= !utf8_valid(utf8);
-    jcs_add_string(&e->values, utf8);
-    add_member(e, name, at);
+    e->failed |= !jcs_add_text(&e->text, utf8);
+    end_member(e, m);
 }
 
 void event_add_cstr(struct event *e, const char *name, const char *utf8)
@@ -190,55 +222,86 @@ void event_add_cstr(struct event *e, const char *name, const char *utf8)
     event_add_text(e, name, str_from(utf8));
 }
 
+static void add_quoted(struct buf *out, str plain)
+{
+    char *to = buf_room(out, plain.n + 2);
+
+    if (!to)
+        return;
+    to[0] = '"';
+    if (plain.n)
+        memcpy(to + 1, plain.p, plain.n);
+    to[plain.n + 1] = '"';
+    out->n += plain.n + 2;
+}
+
+void event_add_plain(struct event *e, const char *name, str ascii)
+{
+    struct event_member *m = begin_member(e, name);
+
+    add_quoted(&e->text, ascii);
+    end_member(e, m);
+}
+
 void event_add_int(struct event *e, const char *name, int64_t value)
 {
-    size_t at = e->values.n;
+    struct event_member *m = begin_member(e, name);
 
     if (value > EVENT_INT_MAX || value < -EVENT_INT_MAX)
         e->failed = true;
-    buf_add_i64(&e->values, value);
-    add_member(e, name, at);
+    buf_add_i64(&e->text, value);
+    end_member(e, m);
 }
 
 void event_add_bool(struct event *e, const char *name, bool value)
 {
-    size_t at = e->values.n;
+    struct event_member *m = begin_member(e, name);
 
-    buf_add(&e->values, value ? STR("true") : STR("false"));
-    add_member(e, name, at);
+    buf_add(&e->text, value ? STR("true") : STR("false"));
+    end_member(e, m);
 }
 
 void event_add_digest(struct event *e, const char *name, const struct digest *d)
 {
-    size_t at = e->values.n;
+    struct event_member *m = begin_member(e, name);
 
-    buf_add_char(&e->values, '"');
-    digest_add_tagged(&e->values, d);
-    buf_add_char(&e->values, '"');
-    add_member(e, name, at);
+    buf_add_char(&e->text, '"');
+    digest_add_tagged(&e->text, d);
+    buf_add_char(&e->text, '"');
+    end_member(e, m);
 }
 
 void event_add_texts(struct event *e, const char *name, const str *utf8, size_t count)
 {
-    size_t at = e->values.n;
+    struct event_member *m = begin_member(e, name);
 
-    buf_add_char(&e->values, '[');
+    buf_add_char(&e->text, '[');
     for (size_t i = 0; i < count; i++) {
         if (i)
-            buf_add_char(&e->values, ',');
-        e->failed |= !utf8_valid(utf8[i]);
-        jcs_add_string(&e->values, utf8[i]);
+            buf_add_char(&e->text, ',');
+        e->failed |= !jcs_add_text(&e->text, utf8[i]);
     }
-    buf_add_char(&e->values, ']');
-    add_member(e, name, at);
+    buf_add_char(&e->text, ']');
+    end_member(e, m);
 }
 
 void event_add_actor(struct event *e, int64_t pid, int64_t uid)
 {
-    size_t at = e->values.n;
+    struct event_member *m = begin_member(e, "actor");
 
-    buf_printf(&e->values, "{\"pid\":%" PRId64 ",\"uid\":%" PRId64 "}", pid, uid);
-    add_member(e, "actor", at);
+    buf_printf(&e->text, "{\"pid\":%" PRId64 ",\"uid\":%" PRId64 "}", pid, uid);
+    end_member(e, m);
+}
+
+str event_value(const struct event *e, const char *name)
+{
+    for (unsigned i = 0; i < e->count; i++) {
+        const struct event_member *m = &e->member[i];
+
+        if (m->name[0] == name[0] && strcmp(m->name, name) == 0)
+            return str_of(e->text.p + m->value, (size_t)(m->at + m->n - m->value));
+    }
+    return (str){ NULL, 0 };
 }
 
 /* The longest prefix of at most `max` bytes that does not split a character. */
@@ -271,73 +334,99 @@ void event_add_foreign(struct event *e, const char *name, const char *sha256_nam
     event_add_digest(e, sha256_name, &d);
 }
 
-static void add_name(struct buf *out, const char *name)
-{
-    if (out->n && out->p[out->n - 1] != '{')
-        buf_add_char(out, ',');
-    buf_add_char(out, '"');
-    buf_add(out, str_from(name));
-    buf_add(out, STR("\":"));
-}
-
 /* The members that every event has, in their canonical order. */
 static const char *const common[] = { "prev", "seq", "ts", "type", "v", "writer" };
 
-static void add_common(struct buf *out, unsigned which, const struct event *e,
-                       const struct event_place *place)
-{
-    char ts[CLOCK_TEXT];
+#define COMMON_ROOM 256 /* bytes of them all, beside the name of the writer */
 
-    add_name(out, common[which]);
+static char *put(char *to, str s)
+{
+    memcpy(to, s.p, s.n);
+    return to + s.n;
+}
+
+static char *put_number(char *to, uint64_t value)
+{
+    char digits[20];
+    size_t at = sizeof(digits);
+
+    do {
+        digits[--at] = (char)('0' + value % 10);
+        value /= 10;
+    } while (value);
+    return put(to, str_of(digits + at, sizeof(digits) - at));
+}
+
+static char *put_common(char *to, unsigned which, const struct event *e,
+                        const struct event_place *place)
+{
     switch (which) {
     case 0:
-        buf_add_char(out, '"');
-        digest_add_hex(out, &place->prev);
-        buf_add_char(out, '"');
-        break;
+        to = put(to, STR("\"prev\":\""));
+        digest_hex(to, &place->prev);
+        return put(to + 2 * DIGEST_SIZE, STR("\","));
     case 1:
-        buf_add_u64(out, place->seq);
-        break;
+        to = put_number(put(to, STR("\"seq\":")), place->seq);
+        return put(to, STR(","));
     case 2:
-        clock_format(ts, place->ts);
-        jcs_add_string(out, str_of(ts, sizeof(ts)));
-        break;
+        to = put(to, STR("\"ts\":\""));
+        clock_format(to, place->ts);
+        return put(to + CLOCK_TEXT, STR("\","));
     case 3:
-        jcs_add_string(out, str_from(type_names[e->type]));
-        break;
+        to = put(put(to, STR("\"type\":\"")), str_from(type_names[e->type]));
+        return put(to, STR("\","));
     case 4:
-        buf_add_char(out, '1');
-        break;
+        return put(to, STR("\"v\":1,"));
     default:
-        jcs_add_string(out, str_from(place->writer));
+        to = put(put(to, STR("\"writer\":\"")), str_from(place->writer));
+        return put(to, STR("\","));
     }
+}
+
+/* Does the common member come before this one? */
+static bool comes_first(const char *common_name, const char *name)
+{
+    return common_name[0] < name[0] ||
+           (common_name[0] == name[0] && strcmp(common_name, name) < 0);
+}
+
+/* Every member with its comma; the last one's becomes the brace. */
+static char *put_members(char *to, const struct event *e, const struct event_place *place)
+{
+    unsigned next = 0;
+
+    *to++ = '{';
+    for (unsigned i = 0; i < e->count; i++) {
+        while (next < COUNT(common) && comes_first(common[next], e->member[i].name))
+            to = put_common(to, next++, e, place);
+        to = put(to, str_of(e->text.p + e->member[i].at, e->member[i].n));
+        *to++ = ',';
+    }
+    while (next < COUNT(common))
+        to = put_common(to, next++, e, place);
+    to[-1] = '}';
+    return to;
 }
 
 int event_compose(struct buf *out, const struct event *e, const struct event_place *place,
                   struct err *err)
 {
-    size_t start = out->n;
-    unsigned next = 0;
+    size_t room = COMMON_ROOM + strlen(place->writer) + e->text.n + e->count;
+    char *to = e->failed ? NULL : buf_room(out, room), *end;
 
     if (e->failed)
         return err_set(err, ERR_LIMIT,
                        "event '%s' has a member or byte too many, or text that is not "
                        "UTF-8",
                        type_names[e->type]);
-    buf_add_char(out, '{');
-    for (unsigned i = 0; i < e->count; i++) {
-        while (next < COUNT(common) && strcmp(common[next], e->member[i].name) < 0)
-            add_common(out, next++, e, place);
-        add_name(out, e->member[i].name);
-        buf_add(out, str_of(e->values.p + e->member[i].at, e->member[i].n));
-    }
-    while (next < COUNT(common))
-        add_common(out, next++, e, place);
-    buf_add_char(out, '}');
-    if (!out->failed && out->n - start > EVENT_LINE_MAX)
+    if (!to)
+        return buf_check(out, "the batch of events", err);
+    end = put_members(to, e, place);
+    if (end - to > EVENT_LINE_MAX)
         return err_set(err, ERR_LIMIT, "event '%s' is larger than %d bytes",
                        type_names[e->type], EVENT_LINE_MAX);
-    return buf_check(out, "the batch of events", err);
+    out->n += (size_t)(end - to);
+    return 0;
 }
 
 /* --- reading --- */

@@ -70,15 +70,16 @@ enum event_type {
 
 const char *event_type_name(enum event_type type);
 
-/* An event being composed. Values are kept as canonical JSON; names are literals. */
+/* An event being composed. Members are kept as canonical JSON; names are literals. */
 struct event {
     enum event_type type;
     unsigned count;
-    struct {
+    struct event_member {
         const char *name;        /* borrowed: a string literal */
-        uint16_t at, n;          /* its value in `values` */
+        uint16_t at, n;          /* `"name":value` in `text` */
+        uint16_t value;          /* where the value begins in it */
     } member[EVENT_MEMBERS_MAX]; /* sorted by name */
-    struct buf values;
+    struct buf text;
     bool failed; /* too many members, two of a name, values beyond a limit */
 };
 
@@ -87,6 +88,7 @@ void event_release(struct event *e);
 
 void event_add_text(struct event *e, const char *name, str utf8);
 void event_add_cstr(struct event *e, const char *name, const char *utf8);
+void event_add_plain(struct event *e, const char *name, str ascii); /* nothing to escape */
 void event_add_int(struct event *e, const char *name, int64_t value);
 void event_add_bool(struct event *e, const char *name, bool value);
 void event_add_digest(struct event *e, const char *name, const struct digest *d);
@@ -98,6 +100,9 @@ void event_add_actor(struct event *e, int64_t pid, int64_t uid); /* who interven
  * Text that is not valid UTF-8 is replaced by its hash alone. */
 void event_add_foreign(struct event *e, const char *name, const char *sha256_name,
                        str source);
+
+/* The JSON text of a member's value; {NULL, 0} when there is none. */
+str event_value(const struct event *e, const char *name);
 
 /* Where an event stands. */
 struct event_place {

@@ -157,6 +157,23 @@ static const struct slot *newest(const struct head_file *f)
     return best;
 }
 
+/* The slot that we wrote last, while it is the newest; else NULL. */
+static const struct slot *left(const struct head *h)
+{
+    const struct slot *s = &h->file->slot[h->generation & 1];
+    const struct slot *other = &h->file->slot[~h->generation & 1];
+
+    return h->left_sum && s->sum == h->left_sum && s->generation == h->generation &&
+                   other->generation < h->generation
+               ? s
+               : NULL;
+}
+
+bool head_is_as_left(const struct head *h)
+{
+    return left(h) != NULL;
+}
+
 bool head_read(const struct head *h, struct head_state *out)
 {
     const struct slot *s = newest(h->file);
@@ -174,12 +191,14 @@ bool head_read(const struct head *h, struct head_state *out)
 void head_write(struct head *h, const struct head_state *state)
 {
     struct head_file *f = h->file;
-    const struct slot *old = newest(f);
-    struct slot *s = old == &f->slot[0] ? &f->slot[1] : &f->slot[0];
+    const struct slot *mine = left(h), *old = mine ? mine : newest(f);
+    uint64_t next = old ? old->generation + 1 : 1;
+    uint64_t generation = &f->slot[next & 1] == old ? next + 1 : next;
+    struct slot *s = &f->slot[generation & 1];
 
     s->sum = 0;
     atomic_signal_fence(memory_order_seq_cst);
-    s->generation = old ? old->generation + 1 : 1;
+    s->generation = generation;
     s->segment = state->segment;
     s->offset = state->offset;
     s->size = state->range.size;
@@ -188,6 +207,8 @@ void head_write(struct head *h, const struct head_state *state)
            range_count(s->size) * sizeof(state->range.hash[0]));
     atomic_signal_fence(memory_order_seq_cst);
     s->sum = slot_sum(s);
+    h->left_sum = s->sum;
+    h->generation = generation;
     memcpy(f->magic, magic, sizeof(magic));
     atomic_store(&f->committed_segment, state->segment);
     atomic_store(&f->committed_size, state->range.size);
@@ -277,6 +298,7 @@ void head_set_published(struct head *h, const struct segment_place *place)
 
 void head_forget(struct head *h, uint64_t synced)
 {
+    h->left_sum = 0;
     memset(h->file->slot, 0, sizeof(h->file->slot));
     memset(h->file->published, 0, sizeof(h->file->published));
     atomic_store(&h->file->synced, synced);

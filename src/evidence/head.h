@@ -34,7 +34,8 @@ struct head_file;
 
 struct head {
     int fd;
-    struct head_file *file; /* the mapping */
+    struct head_file *file;        /* the mapping */
+    uint64_t left_sum, generation; /* of the slot that we wrote last; 0 for none */
 };
 
 /* Open or make it (full of zeros: no state). A file of a wrong size is set right. */
@@ -44,6 +45,9 @@ void head_close(struct head *h); /* safe on a zeroed or closed one */
 
 bool head_read(const struct head *h, struct head_state *out); /* false: no valid slot */
 void head_write(struct head *h, const struct head_state *s);
+
+/* Has nobody written since our own head_write()? Then the state is the one we wrote. */
+bool head_is_as_left(const struct head *h);
 
 /* How many events are known to be on disk. Only ever grows, except by head_forget(). */
 uint64_t head_synced(const struct head *h);

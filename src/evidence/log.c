@@ -68,7 +68,7 @@ static int64_t monotonic_ms(void)
 {
     struct timespec t;
 
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
@@ -201,15 +201,17 @@ static bool is_last_segment(const struct log *log)
            access(path, F_OK) < 0 && errno == ENOENT;
 }
 
-/* Does the segment end where the head says, and is it still in its directory? */
+/* Does the segment end where the head says, and is it still in its directory? Its times
+ * are not asked for: the kernel would have to make the next write's a new one. */
 static bool segment_agrees(struct log *log)
 {
-    struct stat st;
+    struct statx st;
 
-    if (fstat(log->segment_fd, &st) < 0 || st.st_nlink == 0 ||
-        (uint64_t)st.st_size != log->state.offset)
+    if (statx(log->segment_fd, "", AT_EMPTY_PATH, STATX_SIZE | STATX_NLINK | STATX_MODE,
+              &st) < 0 ||
+        st.stx_nlink == 0 || st.stx_size != log->state.offset)
         return false;
-    if (!log->segment_is_last || !log->can_mark || (st.st_mode & LOG_CLOSED))
+    if (!log->segment_is_last || !log->can_mark || (st.stx_mode & LOG_CLOSED))
         log->segment_is_last = is_last_segment(log);
     return log->segment_is_last;
 }
@@ -221,15 +223,29 @@ static int mark_closed(const struct log *log, struct err *err)
     return 0;
 }
 
+/* The path is looked at now and then: that it is gone is no secret for long, and what is
+ * written meanwhile is in the files that were opened. */
+static int look_at_place(struct log *log, struct err *err)
+{
+    int64_t now = monotonic_ms();
+
+    if ((uint64_t)(now - log->looked) < LOG_LOOK_AFTER)
+        return 0;
+    if (log_check_place(log, err) < 0)
+        return -1;
+    log->looked = now;
+    return 0;
+}
+
 int log_load(struct log *log, struct err *err)
 {
     uint64_t suspect;
     struct err ignored;
 
-    if (log_check_place(log, err) < 0 ||
+    if (look_at_place(log, err) < 0 ||
         (head_suspect(&log->head, &suspect) && log_reseat(log, err) < 0))
         return -1;
-    if (!head_read(&log->head, &log->state))
+    if (!head_is_as_left(&log->head) && !head_read(&log->head, &log->state))
         return log_recover(log, err);
     if ((log->segment_fd < 0 || log->segment != log->state.segment) &&
         log_open_segment(log, log->state.segment, false, &ignored) < 0)

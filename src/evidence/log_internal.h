@@ -72,6 +72,7 @@ struct log {
     pthread_mutex_t mutex;   /* log_begin() to log_commit() */
     bool locked;             /* we hold log/lock */
     bool current;            /* `state` is the end of the log: ours since it was read */
+    int64_t looked;          /* monotonic ms: when lock_path was last looked at */
     int segment_fd;          /* open for appending */
     uint64_t segment;        /* its first seq */
     bool segment_is_last;    /* as far as was asked; see segment_agrees() */

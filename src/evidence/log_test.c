@@ -351,6 +351,7 @@ static void test_missing_lock_is_not_replaced(void)
     ok(log && unlink(lab_path(&l, "log/lock")) == 0, "the lock file goes");
     other = lab_open(&l, &err);
     ok(!other && err.code == ERR_DAMAGE, "a second process is refused: %s", err.msg);
+    usleep((LOG_LOOK_AFTER + 20) * 1000);
     ok(lab_append(log, 1, NULL, &err) < 0, "the first writes no more: %s", err.msg);
     ok(log_close(log, &err) < 0, "and does not sign: %s", err.msg);
     lab_remove(&l);

@@ -329,7 +329,7 @@ int manifest_signed_bytes(const struct manifest *m, struct buf *out, struct err 
 int manifest_attestation_hash(const struct manifest *m, struct digest *out,
                               struct err *err)
 {
-    CLEANUP(hasher_release) struct hasher h = { 0 };
+    struct hasher h;
     struct sink sink;
 
     hasher_init(&h);

@@ -96,7 +96,7 @@ static void put_attestation(struct pretty *p, const struct facts *f)
 
 static int attest(struct facts *f, struct err *err)
 {
-    CLEANUP(hasher_release) struct hasher h = { 0 };
+    struct hasher h;
     struct pretty p;
     struct sink sink;
 

@@ -320,7 +320,7 @@ static void compare_event(struct packreceipts *p, const struct event_view *e,
  * would vouch for those. */
 static int hash_whole(struct digest *out, const struct json *j, struct err *err)
 {
-    CLEANUP(hasher_release) struct hasher h = { 0 };
+    struct hasher h;
     struct sink sink;
 
     hasher_init(&h);

@@ -364,7 +364,7 @@ int receipt_hash(struct digest *out, const struct json *j, struct err *err)
 {
     static const char *const left_out[] = { "signature", "signatures", "cose_signature",
                                             "receipt_hash", "anchor" };
-    CLEANUP(hasher_release) struct hasher h = { 0 };
+    struct hasher h;
     struct sink sink;
 
     hasher_init(&h);

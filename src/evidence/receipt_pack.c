@@ -410,7 +410,6 @@ int receipt_pack_check(str text, const struct receipt_watch *watch,
 
     hasher_init(&c.hasher);
     r = check_lines(&c, text, err);
-    hasher_release(&c.hasher);
     json_release(&c.json);
     idset_release(&c.ids);
     buf_release(&c.text);

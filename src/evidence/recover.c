@@ -310,7 +310,6 @@ static int copy_tail(int from, uint64_t offset, int to, struct repair *r, struct
         r->bytes += (uint64_t)n;
     }
     r->sha256 = hasher_finish(&h);
-    hasher_release(&h);
     return result == 0 ? file_datasync(to, err) : result;
 }
 
@@ -354,7 +353,7 @@ static int set_aside(struct log *log, uint64_t segment, struct hasher *h,
 static int set_later_aside(struct log *log, uint64_t after, struct err *err)
 {
     CLEANUP(segment_list_release) struct segment_list list = { 0 };
-    CLEANUP(hasher_release) struct hasher h = { 0 };
+    struct hasher h;
     struct repair r = { .reason = "behind_a_hole" };
 
     if (segment_list_read(&list, log->log_dir, err) < 0)

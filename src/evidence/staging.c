@@ -103,7 +103,6 @@ void stream_release(struct stream *f)
         return;
     file_close(&f->fd);
     buf_release(&f->pending);
-    hasher_release(&f->hasher);
     f->staging = NULL;
 }
 

@@ -47,7 +47,6 @@ static int copy_lines(struct log *log, uint64_t from, int to, struct segment_pla
         result = file_write(to, whole, NULL, err);
     }
     r->sha256 = hasher_finish(&h);
-    hasher_release(&h);
     if (result == 0 && (step != SEGMENT_LINE || !digest_equal(&leaf, &log->state.last)))
         result = err_set(err, ERR_DAMAGE,
                          "events after %" PRIu64 " could not be read back", from);

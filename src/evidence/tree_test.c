@@ -111,7 +111,7 @@ static void add_proof(struct hasher *h, const struct proof *p)
 
 static void test_ranges_and_roots(struct forest *f, const struct hashes *hashes)
 {
-    CLEANUP(hasher_release) struct hasher h = { 0 };
+    struct hasher h;
     struct err err = { 0 };
     bool same = true;
 
@@ -133,7 +133,7 @@ static void test_ranges_and_roots(struct forest *f, const struct hashes *hashes)
 
 static void test_inclusion(const struct forest *f, const struct hashes *hashes)
 {
-    CLEANUP(hasher_release) struct hasher h = { 0 };
+    struct hasher h;
     struct err err = { 0 };
     struct proof p;
     bool holds = true;
@@ -152,7 +152,7 @@ static void test_inclusion(const struct forest *f, const struct hashes *hashes)
 
 static void test_consistency(const struct forest *f, const struct hashes *hashes)
 {
-    CLEANUP(hasher_release) struct hasher h = { 0 };
+    struct hasher h;
     struct err err = { 0 };
     struct proof p;
     bool holds = true;
@@ -186,7 +186,7 @@ static size_t pick(uint64_t *index, struct digest *leaf, const struct forest *f,
 
 static void test_sets(const struct forest *f, const struct hashes *hashes)
 {
-    CLEANUP(hasher_release) struct hasher h = { 0 };
+    struct hasher h;
     CLEANUP(buf_release) struct buf b = { 0 };
     uint64_t index[SIZE_MAX_TESTED];
     struct digest leaf[SIZE_MAX_TESTED];

@@ -85,7 +85,7 @@ void verify_advance(struct verify *v, uint64_t units)
 
 static struct digest hash_file(struct verify *v, str bytes)
 {
-    CLEANUP(hasher_release) struct hasher h = { 0 };
+    struct hasher h;
 
     hasher_init(&h);
     for (str rest = bytes; rest.n; rest = str_skip(rest, CHUNK)) {

@@ -404,11 +404,8 @@ int jcs_write_without(const struct json *j, uint32_t object, const char *const *
                           : begin(&w, object));
 }
 
-void jcs_add_string(struct buf *out, str text)
+static void add_escaped(struct buf *out, const char *at, const char *end, bool *good)
 {
-    const char *at = text.p, *end = text.p + text.n;
-
-    buf_add_char(out, '"');
     while (at < end) {
         const char *stop = text_scan(at, end);
         char bytes[6];
@@ -419,10 +416,34 @@ void jcs_add_string(struct buf *out, str text)
         if ((unsigned char)*stop < 0x80)
             buf_add(out, str_of(bytes, spell(bytes, (unsigned char)*stop)));
         else
-            buf_add(out, str_of(stop, 1)); /* not UTF-8: the caller broke the contract */
+            *good = false;
         at = stop + 1;
     }
+}
+
+bool jcs_add_text(struct buf *out, str text)
+{
+    bool good = true;
+    char *to = buf_room(out, text.n + 2);
+
+    if (!to)
+        return true; /* the buffer says what is wrong */
+    *to = '"';
+    out->n++;
+    if (text_scan(text.p, text.p + text.n) == text.p + text.n) {
+        if (text.n)
+            memcpy(to + 1, text.p, text.n);
+        out->n += text.n;
+    } else {
+        add_escaped(out, text.p, text.p + text.n, &good);
+    }
     buf_add_char(out, '"');
+    return good;
+}
+
+void jcs_add_string(struct buf *out, str text)
+{
+    jcs_add_text(out, text);
 }
 
 int jcs_compare_names(str a, str b)

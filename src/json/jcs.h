@@ -44,6 +44,7 @@ bool jcs_is_canonical(const struct json *j);
 /* For what we compose ourselves, piece by piece, members in order. `text` is valid
  * UTF-8 (asserted by the caller's parser); the result has its quotes. */
 void jcs_add_string(struct buf *out, str text);
+bool jcs_add_text(struct buf *out, str text); /* false: it was not valid UTF-8 */
 
 /* As they are sorted in a canonical object: by UTF-16 code units. <0, 0, >0. */
 int jcs_compare_names(str a, str b);

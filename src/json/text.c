@@ -77,6 +77,21 @@ static unsigned check_block(__m128i v, unsigned stops)
     return bad & 0xffff & ((2u << n) - 1) ? 0 : n;
 }
 
+/* Fewer bytes than a block, copied into one that ends in plain ones. */
+static const char *scan_tail(const char *at, const char *end)
+{
+    char block[16] = "0123456789abcdef";
+    size_t n = (size_t)(end - at);
+    __m128i v;
+
+    if (n & 8)
+        memcpy(block, at, 8);
+    for (size_t i = n & 8; i < n; i++)
+        block[i] = at[i];
+    v = text_load(block);
+    return text_stops(v) | (unsigned)_mm_movemask_epi8(v) ? scan_bytes(at, end) : end;
+}
+
 const char *text_scan_slow(const char *at, const char *end)
 {
     while (end - at >= 16) {
@@ -86,9 +101,9 @@ const char *text_scan_slow(const char *at, const char *end)
 
         at += n;
         if (stops || n == 0)
-            break; /* the rest is one byte, or wrong */
+            return scan_bytes(at, end); /* the rest is one byte, or wrong */
     }
-    return scan_bytes(at, end);
+    return scan_tail(at, end);
 }
 
 #else

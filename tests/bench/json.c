@@ -356,6 +356,5 @@ int main(int argc, char **argv)
         buf_release(&corpora[i].text);
         free(corpora[i].starts);
     }
-    hasher_release(&h);
     return beyond ? 1 : 0;
 }

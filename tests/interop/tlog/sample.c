@@ -134,8 +134,8 @@ static void expect(struct buf *out, const char *tiles, uint64_t size,
                    const struct digest *root)
 {
     CLEANUP(tile_reader_release) struct tile_reader r;
-    CLEANUP(hasher_release) struct hasher inclusion = { 0 };
-    CLEANUP(hasher_release) struct hasher consistency = { 0 };
+    struct hasher inclusion;
+    struct hasher consistency;
     struct hashes h;
     struct digest d;
     struct proof p;
