@@ -2,9 +2,9 @@
 /*
  * crypto - SHA-256, HMAC-SHA-256 and Ed25519. The only file that includes OpenSSL.
  *
- * Hashing cannot fail from the caller's side: should the library refuse, the process stops
- * (an evidence program without a hash function has nothing to say). All functions may be
- * called from any thread.
+ * Hashing cannot fail from the caller's side: should the library refuse, the process
+ * stops (an evidence program without a hash function has nothing to say). All functions
+ * may be called from any thread.
  */
 #ifndef EVIDENCE_CRYPTO_H
 #define EVIDENCE_CRYPTO_H
