@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "evidence/session.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/err.h"
-#include "base/utf8.h"
 #include "evidence/session_internal.h"
 #include "evidence/terms.h"
-
-#define SESSION_HEX 8 /* digits of the session's id in the name of its receipts file */
 
 const char *session_id(const struct session *s)
 {
@@ -38,14 +32,15 @@ void session_free(struct session *s)
     history_release(&s->history);
     receipt_line_release(&s->line);
     event_release(&s->event);
+    event_release(&s->decision);
     event_release(&s->receipt_event);
     for (size_t i = 0; i < SESSION_LATER_MAX; i++)
         event_release(&s->later[i].event);
     free(s);
 }
 
-static int new_id(struct session *s, char id[static ID_MAX], const char *prefix,
-                  struct err *err)
+int session_new_id(struct session *s, char id[static ID_MAX], const char *prefix,
+                   struct err *err)
 {
     const struct entropy ids = entropy_pool_entropy(&s->ids);
 
@@ -188,144 +183,6 @@ int session_put(struct session *s, struct event *e, uint64_t *upto, struct err *
     return 0;
 }
 
-/* --- opening --- */
-
-static void compose_start(struct session *s, const struct session_options *o)
-{
-    struct event *e = &s->event;
-
-    event_init(e, EVENT_SESSION_START);
-    event_add_cstr(e, "server_id", o->server_id);
-    event_add_cstr(e, "transport", o->transport);
-    event_add_cstr(e, "client_transport", o->client_transport);
-    event_add_cstr(e, "profile", o->profile);
-    if (o->policy_hash)
-        event_add_cstr(e, "policy_hash", o->policy_hash);
-    if (o->investigation)
-        event_add_bool(e, "investigation", true);
-}
-
-static int name_receipts(struct session *s, const char *id, struct err *err)
-{
-    char stamp[CLOCK_STAMP];
-    char name[LIVE_NAME_MAX];
-
-    clock_stamp(stamp, clock_now(log_clock(s->log)));
-    snprintf(name, sizeof(name), "session_%.*s_%.*s.jsonl", CLOCK_STAMP, stamp,
-             SESSION_HEX, id + strlen("mcp_"));
-    return receipts_init(&s->receipts, log_dir(s->log), name, err);
-}
-
-static int remember_start(struct session *s, const char *id,
-                          const struct session_options *o, int64_t ts, struct err *err)
-{
-    const struct receipt_session facts = {
-        .id = str_from(id),
-        .server_id = str_from(o->server_id),
-        .transport = str_from(o->transport),
-        .client_transport = str_from(o->client_transport),
-        .profile = str_from(o->profile),
-        .policy_hash = str_from(o->policy_hash),
-        .proxy_version = STR(ASSAY_VERSION),
-        .started_at = ts,
-    };
-
-    return history_begin(&s->history, &facts, err);
-}
-
-/* Listed as living before it is begun: whoever dies here leaves nothing unlisted. */
-static int start(struct session *s, const char *id, const struct session_options *o,
-                 struct err *err)
-{
-    uint64_t seq = 0;
-
-    compose_start(s, o);
-    if (session_begin(s, 1, err) < 0)
-        return -1;
-    if (remember_start(s, id, o, log_time(s->log), err) < 0 ||
-        log_note_session(s->log, id, log_next(s->log), s->receipts.name, err) < 0 ||
-        session_add(s, &s->event, &seq, err) < 0)
-        return session_give_up(s, 1, err);
-    if (session_commit(s, NULL, err) < 0)
-        return -1;
-    s->history.first = s->history.part_from = seq;
-    history_count(&s->history, EVENT_SESSION_START, false, seq);
-    return 0;
-}
-
-static int check_texts(const struct session_options *o, struct err *err)
-{
-    const char *const texts[] = { o->server_id, o->transport, o->client_transport,
-                                  o->profile, o->policy_hash };
-
-    for (size_t i = 0; i < COUNT(texts); i++) {
-        if (!utf8_valid(str_from(texts[i])))
-            return err_set(err, ERR_FORMAT, "what a session is called must be UTF-8");
-    }
-    return 0;
-}
-
-/* What no verifier would accept must not begin. */
-static int check_terms(const struct session_options *o, struct err *err)
-{
-    if (!term_is_transport(o->transport) || !term_is_transport(o->client_transport))
-        return err_set(err, ERR_FORMAT,
-                       "the transport of a session is stdio, sse or streamable-http");
-    if (!term_is_profile(o->profile))
-        return err_set(err, ERR_FORMAT, "the profile of a session is audit or guard");
-    if (o->policy_hash && !term_is_policy_hash(o->policy_hash))
-        return err_set(err, ERR_FORMAT,
-                       "the policy hash of a session is 'sha256:' and 64 lower-case hex "
-                       "digits");
-    return 0;
-}
-
-int session_open(struct session **out, const struct session_options *options,
-                 struct err *err)
-{
-    struct session *s = calloc(1, sizeof(*s));
-    char id[ID_MAX];
-
-    if (!s)
-        return err_set(err, ERR_NOMEM, "no memory for a session");
-    s->log = options->log;
-    entropy_pool_init(&s->ids, log_entropy(options->log));
-    s->pack_empty = options->pack_empty;
-    s->lost_before = log_lost_total(options->log);
-    s->receipts.fd = -1;
-    if (check_texts(options, err) < 0 || check_terms(options, err) < 0 ||
-        new_id(s, id, "mcp_", err) < 0 || name_receipts(s, id, err) < 0 ||
-        start(s, id, options, err) < 0) {
-        session_free(s);
-        return -1;
-    }
-    *out = s;
-    return 0;
-}
-
-int session_resume(struct session **out, struct log *log, struct history *h,
-                   const char *receipts, struct err *err)
-{
-    struct session *s = calloc(1, sizeof(*s));
-
-    if (!s)
-        return err_set(err, ERR_NOMEM, "no memory for a session");
-    s->log = log;
-    entropy_pool_init(&s->ids, log_entropy(log));
-    s->resumed = true;
-    s->lost_before = log_lost_total(log);
-    s->receipts.fd = -1;
-    if (receipts_init(&s->receipts, log_dir(log), receipts, err) < 0) {
-        session_free(s);
-        return -1;
-    }
-    s->history = *h;
-    s->history.session.id = str_from(s->history.id);
-    *h = (struct history){ 0 };
-    *out = s;
-    return 0;
-}
-
 /* --- events of a call --- */
 
 void message_event(struct event *e, enum event_type type, const struct message *m)
@@ -367,23 +224,43 @@ static int put_call_event(struct session *s, struct open_call *call, struct even
     return 0;
 }
 
-int session_note(struct session *s, struct open_call *call, struct event *e,
-                 uint64_t *upto, struct err *err)
+/* Several events of a call, in one write. */
+static int note_all(struct session *s, struct open_call *call, struct event *const *e,
+                    size_t count, uint64_t *upto, struct err *err)
 {
     struct call mark = call_mark(&call->call);
+    size_t i = 0;
 
-    if (session_begin(s, 1, err) < 0)
+    if (session_begin(s, count, err) < 0)
         return -1;
-    if (put_call_event(s, call, e, err) < 0) {
+    while (i < count && put_call_event(s, call, e[i], err) == 0)
+        i++;
+    if (i < count) {
         call_rewind(&call->call, &mark);
-        return session_give_up(s, 1, err);
+        return session_give_up(s, count, err);
     }
     if (session_commit(s, upto, err) < 0) {
         call_rewind(&call->call, &mark);
         return -1;
     }
-    history_count(&s->history, e->type, true, call->call.last);
+    for (i = 0; i < count; i++)
+        history_count(&s->history, e[i]->type, true, call->call.last - count + 1 + i);
     return 0;
+}
+
+int session_note(struct session *s, struct open_call *call, struct event *e,
+                 uint64_t *upto, struct err *err)
+{
+    return note_all(s, call, &e, 1, upto, err);
+}
+
+static void compose_decision(struct event *e, const struct call_decision *d)
+{
+    event_init(e, EVENT_POLICY_DECIDED);
+    event_add_cstr(e, "verdict", d->verdict);
+    event_add_text(e, "policy_ref", d->policy_ref);
+    add_optional(e, "reason", d->reason);
+    event_add_text(e, "policy_hash", d->policy_hash);
 }
 
 static int keep_request(struct open_call *call, const struct call_request *r,
@@ -400,11 +277,12 @@ int session_request(struct session *s, const struct message *m,
                     const struct call_request *request, struct open_call **call,
                     uint64_t *upto, struct err *err)
 {
+    struct event *const events[] = { &s->event, &s->decision };
     struct open_call *made;
     char id[ID_MAX];
 
     if (receipts_open(&s->receipts, log_durability_of(s->log) != LOG_WRITE, err) < 0 ||
-        new_id(s, id, "inv_", err) < 0) {
+        session_new_id(s, id, "inv_", err) < 0) {
         log_lost(s->log, 1, err->msg);
         return -1;
     }
@@ -416,8 +294,10 @@ int session_request(struct session *s, const struct message *m,
     add_optional(&s->event, "raw_reason", request->raw_reason);
     if (request->trace.p)
         event_add_foreign(&s->event, "trace", "trace_sha256", request->trace);
+    if (request->decision)
+        compose_decision(&s->decision, request->decision);
     if (keep_request(made, request, err) < 0 ||
-        session_note(s, made, &s->event, upto, err) < 0) {
+        note_all(s, made, events, request->decision ? 2 : 1, upto, err) < 0) {
         history_drop_call(&s->history, made);
         return -1;
     }
@@ -431,7 +311,7 @@ int session_prepare_receipt(struct session *s, char id[static ID_MAX], const cha
                             uint64_t events, struct err *err)
 {
     if (receipts_open(&s->receipts, log_durability_of(s->log) != LOG_WRITE, err) < 0 ||
-        new_id(s, id, prefix, err) < 0) {
+        session_new_id(s, id, prefix, err) < 0) {
         log_lost(s->log, events, err->msg);
         return -1;
     }
@@ -539,14 +419,8 @@ int session_respond(struct session *s, struct open_call *call, const struct mess
 int session_decide(struct session *s, struct open_call *call,
                    const struct call_decision *decision, uint64_t *upto, struct err *err)
 {
-    struct event *e = &s->event;
-
-    event_init(e, EVENT_POLICY_DECIDED);
-    event_add_cstr(e, "verdict", decision->verdict);
-    event_add_text(e, "policy_ref", decision->policy_ref);
-    add_optional(e, "reason", decision->reason);
-    event_add_text(e, "policy_hash", decision->policy_hash);
-    return session_note(s, call, e, upto, err);
+    compose_decision(&s->event, decision);
+    return session_note(s, call, &s->event, upto, err);
 }
 
 int session_deny(struct session *s, struct open_call *call, const struct message *m,

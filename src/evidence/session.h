@@ -99,6 +99,13 @@ MUST_CHECK int session_later_event(struct session *s, struct open_call *call,
 MUST_CHECK int session_flush(struct session *s, struct err *err); /* write them now */
 bool session_has_later(const struct session *s);
 
+struct call_decision {
+    const char *verdict; /* allowed, denied */
+    str policy_ref;
+    str reason; /* {NULL, 0} for none */
+    str policy_hash;
+};
+
 /* A tools/call. */
 struct call_request {
     str arguments_hash;
@@ -106,6 +113,7 @@ struct call_request {
     str trace;          /* {NULL, 0}: the session's */
     str content;        /* from content_add(), or {NULL, 0}: not stored */
     const char *parent; /* receipt of the leg before, or NULL */
+    const struct call_decision *decision; /* of the policy, in the same write; or NULL */
 };
 
 /* *call is valid until session_release() or session_free(). */
@@ -144,13 +152,6 @@ struct call_denial {
 MUST_CHECK int session_deny(struct session *s, struct open_call *call,
                             const struct message *m, const struct call_denial *denial,
                             uint64_t *upto, struct err *err);
-
-struct call_decision {
-    const char *verdict; /* allowed, denied */
-    str policy_ref;
-    str reason; /* {NULL, 0} for none */
-    str policy_hash;
-};
 
 MUST_CHECK int session_decide(struct session *s, struct open_call *call,
                               const struct call_decision *decision, uint64_t *upto,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* session_internal - what session.c and ending.c share. Nobody else includes it. */
+/* session_internal - what session.c, opening.c and ending.c share. Nobody else includes
+ * it. */
 #ifndef EVIDENCE_SESSION_INTERNAL_H
 #define EVIDENCE_SESSION_INTERNAL_H
 
@@ -22,6 +23,7 @@ struct session {
     struct entropy_pool ids;
     struct receipt_line line; /* working memory */
     struct event event;       /* of the helpers */
+    struct event decision;
     struct event receipt_event;
     uint64_t pending;     /* events of ours in the batch */
     uint64_t lost_before; /* log_lost_total() at the beginning */
@@ -30,6 +32,9 @@ struct session {
     struct later later[SESSION_LATER_MAX];
     size_t later_count;
 };
+
+MUST_CHECK int session_new_id(struct session *s, char id[static ID_MAX],
+                              const char *prefix, struct err *err);
 
 /* Open a batch of `events` events, behind those that waited for it; all of them count as
  * lost when that fails. */

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/resolve.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/file.h"
+#include "transport/loop.h"
+
+/* One name. Its thread fills `answer` and puts it on the list; from then on it is the
+ * loop's. The loop may have given up on it by then. */
+struct lookup {
+    struct lookup *next;
+    struct shared *shared;
+    char name[RESOLVE_NAME_MAX];
+    struct resolved answer;
+
+    /* from here on the loop's alone */
+    struct loop_timer *timer;
+    void (*done)(void *ctx, const struct resolved *answer);
+    void *ctx;
+};
+
+/* What threads may still hold when the resolver is gone. */
+struct shared {
+    pthread_mutex_t mutex;
+    unsigned holders; /* threads, and the resolver */
+    bool left;        /* the resolver is gone */
+    int event;        /* wakes the loop */
+    struct lookup *finished;
+};
+
+struct resolver {
+    struct loop *loop;
+    struct loop_watch *watch;
+    struct shared *shared;
+    struct lookup **running; /* RESOLVE_THREADS of them, NULL where free */
+};
+
+static void let_go(struct shared *s)
+{
+    bool last;
+
+    pthread_mutex_lock(&s->mutex);
+    last = --s->holders == 0;
+    pthread_mutex_unlock(&s->mutex);
+    if (!last)
+        return;
+    file_close(&s->event);
+    pthread_mutex_destroy(&s->mutex);
+    free(s);
+}
+
+/* --- the thread --- */
+
+static bool add_address(struct resolved *out, const struct addrinfo *a)
+{
+    if (out->count == RESOLVE_ADDRESSES)
+        return false;
+    if (a->ai_family == AF_INET) {
+        const struct sockaddr_in *in = (const void *)a->ai_addr;
+
+        out->at[out->count].v6 = false;
+        memcpy(out->at[out->count++].bytes, &in->sin_addr, 4);
+    } else if (a->ai_family == AF_INET6) {
+        const struct sockaddr_in6 *in = (const void *)a->ai_addr;
+
+        out->at[out->count].v6 = true;
+        memcpy(out->at[out->count++].bytes, &in->sin6_addr, 16);
+    }
+    return true;
+}
+
+static void look_up(struct lookup *l)
+{
+    const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
+    struct addrinfo *found = NULL;
+
+    if (getaddrinfo(l->name, NULL, &hints, &found) != 0)
+        return;
+    for (const struct addrinfo *a = found; a; a = a->ai_next) {
+        if (add_address(&l->answer, a))
+            continue;
+        l->answer.count = 0;
+        break;
+    }
+    freeaddrinfo(found);
+}
+
+static void *run(void *of_thread)
+{
+    struct lookup *l = of_thread;
+    struct shared *s = l->shared;
+    uint64_t one = 1;
+    bool left;
+
+    look_up(l);
+    pthread_mutex_lock(&s->mutex);
+    left = s->left;
+    if (!left) {
+        l->next = s->finished;
+        s->finished = l;
+    }
+    pthread_mutex_unlock(&s->mutex);
+    if (left)
+        free(l);
+    else if (write(s->event, &one, sizeof(one)) < 0)
+        abort(); /* an eventfd takes another one */
+    let_go(s);
+    return NULL;
+}
+
+/* Signals are the loop's. */
+static int start_thread(struct lookup *l, struct err *err)
+{
+    pthread_attr_t attr;
+    pthread_t thread;
+    sigset_t all, before;
+    int code;
+
+    pthread_attr_init(&attr);
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    code = pthread_create(&thread, &attr, run, l);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attr);
+    return code ? err_set(err, ERR_LIMIT, "no thread to look a name up with") : 0;
+}
+
+/* --- the loop --- */
+
+static void answer(struct lookup *l, const struct resolved *with)
+{
+    void (*done)(void *ctx, const struct resolved *) = l->done;
+
+    if (!done)
+        return;
+    loop_timer_free(l->timer);
+    l->timer = NULL;
+    l->done = NULL;
+    done(l->ctx, with);
+}
+
+static void on_late(void *ctx)
+{
+    static const struct resolved nothing;
+
+    answer(ctx, &nothing); /* the thread still has it */
+}
+
+static void forget(struct resolver *r, const struct lookup *l)
+{
+    for (size_t i = 0; i < RESOLVE_THREADS; i++) {
+        if (r->running[i] == l)
+            r->running[i] = NULL;
+    }
+}
+
+static struct lookup *take_finished(struct shared *s)
+{
+    struct lookup *l;
+    uint64_t count;
+
+    if (read(s->event, &count, sizeof(count)) < 0)
+        count = 0; /* nothing new */
+    pthread_mutex_lock(&s->mutex);
+    l = s->finished;
+    s->finished = NULL;
+    pthread_mutex_unlock(&s->mutex);
+    return l;
+}
+
+static void on_finished(void *ctx, unsigned events)
+{
+    struct resolver *r = ctx;
+    struct lookup *l = take_finished(r->shared), *next;
+
+    (void)events;
+    for (; l; l = next) {
+        next = l->next;
+        forget(r, l);
+        answer(l, &l->answer);
+        free(l);
+    }
+}
+
+int resolver_new(struct resolver **out, struct loop *loop, struct err *err)
+{
+    struct resolver *r = calloc(1, sizeof(*r));
+    struct shared *s = calloc(1, sizeof(*s));
+
+    if (r)
+        r->running = calloc(RESOLVE_THREADS, sizeof(struct lookup *));
+    if (!r || !s || !r->running ||
+        (s->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
+        goto no_memory;
+    pthread_mutex_init(&s->mutex, NULL);
+    s->holders = 1;
+    r->loop = loop;
+    r->shared = s;
+    if (loop_watch_new(&r->watch, loop, s->event, on_finished, r, err) < 0) {
+        resolver_free(r);
+        return -1;
+    }
+    loop_watch_set(r->watch, LOOP_READABLE);
+    *out = r;
+    return 0;
+no_memory:
+    if (r)
+        free(r->running);
+    free(r);
+    free(s);
+    return err_set(err, ERR_NOMEM, "no memory to look names up");
+}
+
+static void free_finished(struct lookup *l)
+{
+    while (l) {
+        struct lookup *next = l->next;
+
+        free(l);
+        l = next;
+    }
+}
+
+void resolver_free(struct resolver *r)
+{
+    struct lookup *finished;
+
+    if (!r)
+        return;
+    pthread_mutex_lock(&r->shared->mutex);
+    r->shared->left = true;
+    finished = r->shared->finished;
+    r->shared->finished = NULL;
+    pthread_mutex_unlock(&r->shared->mutex);
+    for (size_t i = 0; i < RESOLVE_THREADS; i++) {
+        if (r->running[i] && r->running[i]->done)
+            loop_timer_free(r->running[i]->timer);
+    }
+    free_finished(finished);
+    loop_watch_free(r->watch);
+    let_go(r->shared);
+    free(r->running);
+    free(r);
+}
+
+static struct lookup **free_place(struct resolver *r)
+{
+    for (size_t i = 0; i < RESOLVE_THREADS; i++) {
+        if (!r->running[i])
+            return &r->running[i];
+    }
+    return NULL;
+}
+
+static int begin(struct resolver *r, struct lookup *l, struct err *err)
+{
+    if (loop_timer_new(&l->timer, r->loop, on_late, l, err) < 0)
+        return -1;
+    loop_timer_set(l->timer, RESOLVE_WAIT, false);
+    l->shared = r->shared;
+    pthread_mutex_lock(&r->shared->mutex);
+    r->shared->holders++;
+    pthread_mutex_unlock(&r->shared->mutex);
+    if (start_thread(l, err) == 0)
+        return 0;
+    loop_timer_free(l->timer);
+    let_go(r->shared);
+    return -1;
+}
+
+int resolve(struct resolver *r, const char *name,
+            void (*done)(void *ctx, const struct resolved *answer), void *ctx,
+            struct err *err)
+{
+    struct lookup **place = free_place(r), *l;
+    size_t n = strlen(name);
+
+    if (!place || n == 0 || n >= RESOLVE_NAME_MAX)
+        return err_set(err, ERR_LIMIT, "%s",
+                       place ? "no host name" : "too many names are being looked up");
+    l = calloc(1, sizeof(*l));
+    if (!l)
+        return err_set(err, ERR_NOMEM, "no memory to look a name up");
+    memcpy(l->name, name, n);
+
+    l->done = done;
+    l->ctx = ctx;
+    *place = l;
+    if (begin(r, l, err) == 0)
+        return 0;
+    *place = NULL;
+    free(l);
+    return -1;
+}
