@@ -9,7 +9,7 @@
  *     decide_examine(p, &counters, &call, &env, &arena, &d);
  *     if (d.verdict == VERDICT_NEEDS_NAMES) {
  *         … look up d.names[i], i < d.name_count, fill answers[i] …
- *         decide_conclude(p, &counters, &env, answers, &arena, &d);
+ *         decide_conclude(p, &counters, &env, answers, &d);
  *     }
  *     if (d.verdict == VERDICT_ALLOWED)
  *         counters_advance(&counters, p, call.tool);
@@ -30,11 +30,12 @@
 #include "mcp/rpc.h"
 #include "policy/address.h"
 #include "policy/counters.h"
+#include "policy/host.h"
 #include "policy/policy.h"
 #include "json/json.h"
 
 #define DECIDE_MEMORY    ((size_t)256 << 20) /* an arena limit that is enough for 64 MiB */
-#define DECIDE_NAMES_MAX 16                  /* host names of one call; more are denied */
+#define DECIDE_NAMES_MAX HOST_NAMES_MAX      /* host names of one call; more are denied */
 
 /* Zero is no yes. */
 enum verdict {
@@ -93,7 +94,7 @@ struct answer_view {
  * have been allowed meanwhile. `answers` has d->name_count entries. */
 void decide_conclude(const struct policy *p, const struct counters *c,
                      const struct decide_env *env, const struct answer_view *answers,
-                     struct arena *arena, struct decision *d);
+                     struct decision *d);
 
 /* Would every call of this tool be denied, whatever its arguments? By the denylist, or by
  * default without the allowlist; *ref (may be NULL) says by which. */

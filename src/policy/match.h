@@ -24,14 +24,14 @@ struct match_entry;
 struct match_table {
     struct match_entry **slots; /* NULL where nothing is */
     size_t cap;                 /* 0 or a power of two */
-    const uint8_t *lengths;     /* lengths[n] is 1 when a key has n bytes */
+    uint8_t *lengths;           /* lengths[n] is 1 when a key has n bytes */
     size_t longest;
 };
 
 /* All zero matches nothing. */
 struct match {
     struct match_table exact, prefix, suffix;
-    const struct match_entry *rest; /* globs with wildcards at both ends */
+    struct match_entry *rest; /* globs with wildcards at both ends */
 };
 
 /* `names` are borrowed; memory comes from the arena (arena.failed says if it did not). */

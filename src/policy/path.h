@@ -17,7 +17,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "base/arena.h"
 #include "base/str.h"
 
 #define PATH_MAX_BYTES   4096 /* of a path, as given and resolved; longer is refused */
@@ -25,8 +24,8 @@
 #define PATH_DECODES_MAX 4 /* %25252e…: what still changes after that is refused */
 
 struct path_rule {
-    str text; /* without '!' */
-    str root; /* directory before the first wildcard: links in it are followed */
+    str root; /* absolute, before the first wildcard: links in it are followed */
+    str tail; /* the rest, a glob */
     bool exclude;
 };
 
@@ -35,16 +34,12 @@ struct path_rules {
     size_t count;
 };
 
-struct path_where {
-    str cwd; /* absolute; empty: relative paths are refused */
-};
+/* Prepare one pattern; NULL, or what is expected instead. */
+const char *path_rule_read(struct path_rule *rule, str text);
 
-/* Prepare one pattern; false when it is neither absolute nor begins with '*'. */
-bool path_rule_read(struct path_rule *rule, str text);
-
-/* NULL when every reading of `path` is allowed, else the reason: one sentence, static. */
-const char *path_refuse(const struct path_rules *rules, str path,
-                        const struct path_where *where, struct arena *arena);
+/* NULL when every reading of `path` is allowed, else the reason: one sentence, static.
+ * Relative paths stand in `cwd`, which is absolute; when it is empty they are refused. */
+const char *path_refuse(const struct path_rules *rules, str path, str cwd);
 
 /* Is a string a file: URI? It is a path, whatever its key. */
 bool path_is_uri(str text);

@@ -68,6 +68,7 @@ struct constraint {
     struct policy_names url_arguments, path_arguments; /* beside the usual keys */
     struct path_rules allowed_paths;
     struct pattern *const *deny_patterns; /* compiled */
+    const str *pattern_texts;             /* as in the file */
     const str *pattern_refs;              /* constraints.T.deny_patterns[0] … */
     size_t deny_pattern_count;
     str ref_max_calls, ref_max_argument_bytes, ref_hosts, ref_paths, ref_patterns;
