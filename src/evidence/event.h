@@ -7,7 +7,7 @@
  * bytes, integers only). Reading: event_parse() checks a line strictly, members and
  * canonical form included, and gives a view that borrows from it.
  *
- * docs/log.md has the table of types and members; event.c has it as code.
+ * docs/log.md has the table of types and members; event_view.c has it as code.
  */
 #ifndef EVIDENCE_EVENT_H
 #define EVIDENCE_EVENT_H
