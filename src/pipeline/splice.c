@@ -2,11 +2,15 @@
 #include "pipeline/splice.h"
 
 #include <assert.h>
+#include <stdlib.h>
+
+#include "base/err.h"
 
 void splice_begin(struct splice *s, str from)
 {
     s->from = from;
-    s->done = 0;
+    s->count = 0;
+    s->failed = false;
     s->out.max = SPLICE_MAX;
     buf_reset(&s->out);
 }
@@ -14,21 +18,34 @@ void splice_begin(struct splice *s, str from)
 void splice_release(struct splice *s)
 {
     buf_release(&s->out);
+    free(s->edits);
     *s = (struct splice){ 0 };
 }
 
-static void keep_until(struct splice *s, size_t at)
+static bool make_room(struct splice *s)
 {
-    assert(at >= s->done && at <= s->from.n);
-    buf_add(&s->out, str_of(s->from.p + s->done, at - s->done));
-    s->done = at;
+    size_t cap = s->cap ? s->cap * 2 : 8;
+    struct edit *more;
+
+    if (s->count < s->cap)
+        return true;
+    more = realloc(s->edits, cap * sizeof(*more));
+    if (!more)
+        return false;
+    s->edits = more;
+    s->cap = cap;
+    return true;
 }
 
 void splice_replace(struct splice *s, str what, str by)
 {
-    keep_until(s, (size_t)(what.p - s->from.p));
-    buf_add(&s->out, by);
-    s->done += what.n;
+    size_t from = (size_t)(what.p - s->from.p);
+
+    assert(what.p >= s->from.p && from + what.n <= s->from.n);
+    if (make_room(s))
+        s->edits[s->count++] = (struct edit){ from, from + what.n, by };
+    else
+        s->failed = true;
 }
 
 static void cut(struct splice *s, const char *from, const char *to)
@@ -64,9 +81,34 @@ size_t splice_array(struct splice *s, const struct json *j, uint32_t array,
     return kept;
 }
 
+/* The wider one first, so that what lies in it is behind it. */
+static int compare(const void *a, const void *b)
+{
+    const struct edit *x = a, *y = b;
+
+    if (x->from != y->from)
+        return x->from < y->from ? -1 : 1;
+    return (x->to < y->to) - (x->to > y->to);
+}
+
 int splice_end(struct splice *s, str *out, struct err *err)
 {
-    keep_until(s, s->from.n);
+    size_t done = 0;
+
+    if (s->failed)
+        return err_set(err, ERR_NOMEM, "no memory to cut a message");
+    if (s->count)
+        qsort(s->edits, s->count, sizeof(*s->edits), compare);
+    for (size_t i = 0; i < s->count; i++) {
+        const struct edit *e = &s->edits[i];
+
+        if (e->from < done)
+            continue;
+        buf_add(&s->out, str_of(s->from.p + done, e->from - done));
+        buf_add(&s->out, e->by);
+        done = e->to;
+    }
+    buf_add(&s->out, str_of(s->from.p + done, s->from.n - done));
     if (buf_check(&s->out, "a message without what was cut from it", err) < 0)
         return -1;
     *out = buf_str(&s->out);

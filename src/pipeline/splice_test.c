@@ -51,6 +51,22 @@ static void test_arrays(void)
     splice_release(&s);
 }
 
+static void test_limit(void)
+{
+    CLEANUP(buf_release) struct buf big = { .max = SPLICE_MAX + 1 };
+    struct splice s = { 0 };
+    struct err err = { 0 };
+    char *to = buf_room(&big, SPLICE_MAX + 1);
+    str out;
+
+    memset(to, 'x', SPLICE_MAX + 1);
+    splice_begin(&s, str_of(to, SPLICE_MAX));
+    ok(splice_end(&s, &out, &err) == 0 && out.n == SPLICE_MAX, "as large as it may be");
+    splice_begin(&s, str_of(to, SPLICE_MAX + 1));
+    ok(splice_end(&s, &out, &err) < 0 && err.code == ERR_LIMIT, "one more: %s", err.msg);
+    splice_release(&s);
+}
+
 static void test_replacing(void)
 {
     struct splice s = { 0 };
@@ -62,7 +78,16 @@ static void test_replacing(void)
     splice_replace(&s, str_of(text.p + 8, 5), STR("3"));
     ok(splice_end(&s, &out, &err) == 0 && str_is(out, "1 two 3"), "two spans");
     splice_begin(&s, text);
-    ok(splice_end(&s, &out, &err) == 0 && str_equal(out, text), "none");
+    splice_replace(&s, str_of(text.p + 4, 3), STR("2"));
+    splice_replace(&s, str_of(text.p, 3), STR("1"));
+    ok(splice_end(&s, &out, &err) == 0 && str_is(out, "1 2 three"), "in any order");
+    splice_begin(&s, text);
+    splice_replace(&s, str_of(text.p + 4, 3), STR("2"));
+    splice_replace(&s, str_of(text.p, 8), STR(""));
+    ok(splice_end(&s, &out, &err) == 0 && str_is(out, "three"), "one inside another");
+    splice_begin(&s, text);
+    ok(!splice_is_needed(&s) && splice_end(&s, &out, &err) == 0 && str_equal(out, text),
+       "none");
     splice_release(&s);
 }
 
@@ -70,5 +95,6 @@ int main(void)
 {
     test_arrays();
     test_replacing();
+    test_limit();
     return tap_done();
 }
