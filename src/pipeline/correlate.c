@@ -31,11 +31,11 @@ void correlate_release(struct correlate *c)
         correlate_remove(c, c->oldest);
 }
 
-static struct pending *oldest_cancelled(const struct correlate *c)
+struct pending *correlate_spare(const struct correlate *c)
 {
     struct pending *p = c->oldest;
 
-    while (p && !p->cancelled)
+    while (p && !p->cancelled && !p->answered)
         p = p->newer;
     return p;
 }
@@ -59,10 +59,9 @@ static void link_in(struct correlate *c, struct pending *p)
 int correlate_add(struct correlate *c, str raw, str key, struct pending **out,
                   struct err *err)
 {
-    struct pending *room = c->count >= CORRELATE_MAX ? oldest_cancelled(c) : NULL;
     struct pending *p;
 
-    if (c->count >= CORRELATE_MAX && !room)
+    if (c->count >= CORRELATE_MAX)
         return err_set(err, ERR_LIMIT, "more than %d requests wait for their answers",
                        CORRELATE_MAX);
     if (raw.n + key.n > UINT32_MAX / 2)
@@ -70,8 +69,6 @@ int correlate_add(struct correlate *c, str raw, str key, struct pending **out,
     p = calloc(1, sizeof(*p) + raw.n + key.n);
     if (!p)
         return err_set(err, ERR_NOMEM, "no memory for a request");
-    if (room)
-        correlate_remove(c, room);
     p->hash = hash_of(c, key);
     p->raw_n = (uint32_t)raw.n;
     p->key_n = (uint32_t)key.n;

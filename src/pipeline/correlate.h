@@ -49,10 +49,14 @@ struct correlate {
 
 void correlate_release(struct correlate *c);
 
-/* ERR_LIMIT at CORRELATE_MAX: the oldest cancelled one makes room first. */
+/* ERR_LIMIT at CORRELATE_MAX. */
 MUST_CHECK int correlate_add(struct correlate *c, str raw, str key, struct pending **out,
                              struct err *err);
 struct pending *correlate_find(const struct correlate *c, str raw, str key);
 void correlate_remove(struct correlate *c, struct pending *p); /* frees it */
+
+/* The oldest whose answer nobody waits for, cancelled or answered by us; NULL without.
+ * Where there is no more room it can be removed, by whoever knows what it holds. */
+struct pending *correlate_spare(const struct correlate *c);
 
 #endif

@@ -46,7 +46,7 @@ static void test_spellings(void)
 static void test_the_limit(void)
 {
     struct correlate c = { .seed = 7 };
-    struct pending *second = NULL;
+    struct pending *second = NULL, *third = NULL;
     char id[16];
 
     for (int i = 0; i < CORRELATE_MAX; i++) {
@@ -56,10 +56,17 @@ static void test_the_limit(void)
         p = add(&c, id, id);
         if (i == 1)
             second = p;
+        if (i == 2)
+            third = p;
     }
     ok(c.count == CORRELATE_MAX && !add(&c, "x", "x"), "full is full");
+    ok(!correlate_spare(&c), "all are awaited");
+    third->answered = true;
+    ok(correlate_spare(&c) == third, "but one that we have answered");
     second->cancelled = true;
-    ok(add(&c, "x", "x") && c.count == CORRELATE_MAX, "a cancelled one makes room");
+    ok(correlate_spare(&c) == second, "or cancelled: the oldest first");
+    correlate_remove(&c, second);
+    ok(add(&c, "x", "x") && c.count == CORRELATE_MAX, "it makes room");
     ok(!correlate_find(&c, STR("1"), STR("1")), "and is gone");
     correlate_release(&c);
 }

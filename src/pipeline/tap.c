@@ -123,9 +123,33 @@ static struct pending *find_pending(struct tap *t, enum direction asked, uint32_
     return correlate_find(&t->asked[asked], json_raw(&t->json, id), buf_str(&t->key));
 }
 
+static void lose(struct tap *t, struct pending *p, const char *reason)
+{
+    struct err ignored;
+
+    if (session_lose(t->options.session, p->call, reason, NULL, &ignored) == 0)
+        session_release(t->options.session, p->call);
+    p->call = NULL;
+    count_closed(t, p);
+}
+
+/* One that nobody waits for any more goes before its time, with its receipt. */
+static void make_room(struct tap *t, enum direction asked)
+{
+    struct correlate *c = &t->asked[asked];
+    struct pending *p = c->count >= CORRELATE_MAX ? correlate_spare(c) : NULL;
+
+    if (!p)
+        return;
+    if (p->call)
+        lose(t, p, "cancelled");
+    correlate_remove(c, p);
+}
+
 static int add_pending(struct tap *t, const struct rpc *m, struct exchange *x,
                        uint64_t now, struct pending **out, struct err *err)
 {
+    make_room(t, t->direction);
     buf_reset(&t->key);
     rpc_add_id_key(&t->key, &t->json, m->id);
     if (correlate_add(&t->asked[t->direction], json_raw(&t->json, m->id),
@@ -516,16 +540,6 @@ int tap_receive(struct tap *t, enum direction d, str frame, struct exchange *x,
 }
 
 /* --- time --- */
-
-static void lose(struct tap *t, struct pending *p, const char *reason)
-{
-    struct err ignored;
-
-    if (session_lose(t->options.session, p->call, reason, NULL, &ignored) == 0)
-        session_release(t->options.session, p->call);
-    p->call = NULL;
-    count_closed(t, p);
-}
 
 static void time_out(struct tap *t, struct pending *p)
 {
