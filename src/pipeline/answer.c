@@ -19,12 +19,14 @@ void answer_error(struct buf *out, str id, int code, const char *message,
     buf_add(out, STR(",\"jsonrpc\":\"2.0\"}\n"));
 }
 
-static void refuse(struct buf *out, const struct json *j, uint32_t node, enum direction d)
+/* One that was late has its answer. */
+static void refuse(struct buf *out, const struct tap *t, uint32_t node, enum direction d)
 {
+    const struct json *j = &t->json;
     struct rpc m;
 
     rpc_read(&m, j, node);
-    if (m.id == JSON_NONE || json_is(j, m.id, JSON_NULL))
+    if (m.id == JSON_NONE || json_is(j, m.id, JSON_NULL) || tap_is_late(t, node))
         return;
     if (d == TO_SERVER && m.kind == RPC_REQUEST)
         answer_error(out, json_raw(j, m.id), EVIDENCE_FAILED,
@@ -41,9 +43,9 @@ void answer_refusals(struct buf *out, const struct tap *t, enum direction d)
     if (t->json.count == 0)
         return;
     if (!t->is_batch) {
-        refuse(out, &t->json, JSON_ROOT, d);
+        refuse(out, t, JSON_ROOT, d);
         return;
     }
     json_each (&t->json, JSON_ROOT, at)
-        refuse(out, &t->json, at, d);
+        refuse(out, t, at, d);
 }

@@ -150,6 +150,21 @@ static void pass_on(struct relay *r, enum direction d, struct exchange *x,
     flush_soon(r);
 }
 
+/* Its evidence is written, or that it is not does not matter. */
+static void let_go(struct relay *r, enum direction d, struct exchange *x,
+                   const struct intake_result *m)
+{
+    struct intake_result rest = *m;
+    struct err ignored;
+
+    if (!m->streamed)
+        rest.pass = tap_without_late(&r->tap, m->pass);
+    if (rest.pass.n == 0 && m->pass.n)
+        return; /* nothing is left of it */
+    if (!is_gated(r) || hold(r, d, x, rest.pass, &rest, &ignored) < 0)
+        pass_on(r, d, x, &rest);
+}
+
 void flow_leave_if_drained(struct relay *r)
 {
     if (r->phase == DRAINING && tap_open_calls(&r->tap) == 0 && gate_is_empty(&r->gate))
@@ -180,8 +195,8 @@ static void take_message(struct relay *r, enum direction d, struct exchange *x,
     r->failing = lost;
     if (lost && r->o->block && !m->streamed)
         refuse(r, d, x);
-    else if (!r->tap.drop && (!is_gated(r) || hold(r, d, x, m->pass, m, &err) < 0))
-        pass_on(r, d, x, m);
+    else
+        let_go(r, d, x, m);
     upkeep_event(&r->upkeep, loop_now(r->loop));
     if (d == TO_CLIENT)
         upkeep_recover(&r->upkeep);

@@ -6,6 +6,54 @@
 #include "pipeline/tap.h"
 #include "pipeline/tap_internal.h"
 
+bool tap_is_late(const struct tap *t, uint32_t node)
+{
+    for (size_t i = 0; t->late && i < t->passage_count; i++) {
+        if (t->passages[i].late && t->passages[i].node == node)
+            return true;
+    }
+    return false;
+}
+
+static bool is_in_time(void *ctx, uint32_t node)
+{
+    return !tap_is_late(ctx, node);
+}
+
+/* From here on the message is what is left of it. */
+static void become(struct tap *t, str rest)
+{
+    uint64_t before = 0; /* late ones */
+
+    t->cut = true;
+    t->frame = tap_text(rest);
+    content_digest(&t->digest, t->frame, t->options.pepper);
+    for (size_t i = 0; i < t->passage_count; i++) {
+        t->passages[i].index -= before;
+        before += t->passages[i].late;
+    }
+}
+
+str tap_without_late(struct tap *t, str bytes)
+{
+    struct err ignored; /* too long to be cut: it goes on as it came */
+    size_t kept = 0;
+    str rest = { bytes.p, 0 };
+
+    if (t->late == 0)
+        return bytes;
+    if (t->is_batch) {
+        splice_begin(&t->splice, bytes);
+        kept = splice_array(&t->splice, &t->json, JSON_ROOT, is_in_time, t);
+        if (splice_end(&t->splice, &rest, &ignored) < 0)
+            return bytes;
+    }
+    if (kept == 0)
+        rest.n = 0;
+    become(t, rest);
+    return rest;
+}
+
 static struct message describe_passage(const struct tap *t, const struct passage *p)
 {
     struct rpc m = { .kind = RPC_INVALID };
@@ -25,27 +73,36 @@ static void say_forwarded(struct tap *t, const struct passage *p)
         return;
 }
 
+static bool was_cut(const struct tap *t, const struct passage *p)
+{
+    return p->late && t->cut;
+}
+
 void tap_forwarded(struct tap *t)
 {
-    for (size_t i = 0; i < t->passage_count; i++)
-        say_forwarded(t, &t->passages[i]);
+    for (size_t i = 0; i < t->passage_count; i++) {
+        if (!was_cut(t, &t->passages[i]))
+            say_forwarded(t, &t->passages[i]);
+    }
     t->passage_count = 0;
 }
 
 int tap_take_sent(struct tap *t, struct tap_sent *s, struct err *err)
 {
-    s->item = calloc(t->passage_count + 1, sizeof(*s->item));
+    *s = (struct tap_sent){ calloc(t->passage_count + 1, sizeof(*s->item)), 0 };
     if (!s->item)
         return err_set(err, ERR_NOMEM, "no memory for a message that waits");
     for (size_t i = 0; i < t->passage_count; i++) {
         const struct passage *p = &t->passages[i];
-        struct message message = describe_passage(t, p);
+        struct message message;
 
-        message_event(&s->item[i].event, p->type, &message);
-        s->item[i].call = p->call;
-        s->item[i].release = p->release;
+        if (was_cut(t, p))
+            continue;
+        message = describe_passage(t, p);
+        message_event(&s->item[s->count].event, p->type, &message);
+        s->item[s->count].call = p->call;
+        s->item[s->count++].release = p->release;
     }
-    s->count = t->passage_count;
     t->passage_count = 0;
     return 0;
 }

@@ -29,6 +29,7 @@ void tap_release(struct tap *t)
         t->tasks = next;
     }
     json_release(&t->json);
+    splice_release(&t->splice);
     buf_release(&t->key);
     buf_release(&t->content);
     free(t->passages);
@@ -87,7 +88,7 @@ static int remember_passage(struct tap *t, enum event_type type, uint32_t node,
         t->passage_cap = cap;
     }
     t->passages[t->passage_count++] =
-        (struct passage){ type, node, t->index, call, release };
+        (struct passage){ type, node, t->index, call, release, false };
     return 0;
 }
 
@@ -348,14 +349,17 @@ static int answer_call(struct tap *t, const struct rpc *m, uint64_t index,
 }
 
 /* We have told the client that the call timed out; it must not hear of it twice. */
-static int drop_late(struct tap *t, const struct rpc *m, uint64_t index,
+static int take_late(struct tap *t, const struct rpc *m, uint64_t index,
                      struct pending *p, struct err *err)
 {
     CLEANUP(event_release) struct event e = { 0 };
     struct message message = tap_describe(t, m, index);
 
-    t->drop = true;
     correlate_remove(&t->asked[TO_SERVER], p);
+    if (remember_passage(t, EVENT_MESSAGE_FORWARDED, m->node, NULL, false, err) < 0)
+        return -1;
+    t->passages[t->passage_count - 1].late = true;
+    t->late++;
     message_event(&e, EVENT_RESPONSE_LATE, &message);
     return put_event(t, &e, err);
 }
@@ -374,7 +378,7 @@ static int take_response(struct tap *t, const struct rpc *m, uint64_t index,
     if (!p) /* an answer to nothing that we know of */
         return put(t, m, index, EVENT_MESSAGE_RECEIVED, EVENT_MESSAGE_FORWARDED, err);
     if (p->answered)
-        return drop_late(t, m, index, p, err);
+        return take_late(t, m, index, p, err);
     if (p->call)
         return answer_call(t, m, index, p, err);
     task = p->task ? tap_task_of(t, p->task) : NULL;
@@ -464,7 +468,7 @@ static int take(struct tap *t, uint32_t node, uint64_t index, struct exchange *x
     return put(t, &m, index, EVENT_MESSAGE_RECEIVED, EVENT_MESSAGE_FORWARDED, err);
 }
 
-static str without_line_end(str frame)
+str tap_text(str frame)
 {
     if (frame.n && frame.p[frame.n - 1] == '\n')
         frame.n--;
@@ -526,8 +530,9 @@ int tap_receive(struct tap *t, enum direction d, str frame, struct exchange *x,
     struct err bad = { 0 };
 
     t->direction = d;
-    t->frame = without_line_end(frame);
-    t->drop = false;
+    t->frame = tap_text(frame);
+    t->late = 0;
+    t->cut = false;
     t->passage_count = 0;
     t->upto = 0;
     t->is_batch = false;

@@ -21,6 +21,7 @@
 #include "evidence/session.h"
 #include "mcp/rpc.h"
 #include "pipeline/correlate.h"
+#include "pipeline/splice.h"
 #include "json/json.h"
 
 struct err;
@@ -56,6 +57,7 @@ struct passage {
     uint64_t index; /* in its batch */
     struct open_call *call;
     bool release;
+    bool late; /* an answer to a call that we have answered: not for the client */
 };
 
 /* What is to be said of a message that waits, when it has gone on. */
@@ -87,7 +89,9 @@ struct tap {
     struct content_hash digest;
     enum direction direction;
     bool is_batch;
-    bool drop;     /* an answer to a call that we have answered: not for the client */
+    size_t late; /* passages of the message that are */
+    bool cut;    /* …and were cut out of it: `frame` and `digest` are of the rest */
+    struct splice splice;
     uint64_t seq;  /* of the first event of the message */
     uint64_t upto; /* the log's size with all its events; 0: nothing was written */
     struct passage *passages;
@@ -108,9 +112,17 @@ void tap_init(struct tap *t, const struct tap_options *options);
 void tap_release(struct tap *t);
 
 /* Record a message that came. `frame` may end in its line end. -1: its evidence could not
- * be written (and that is known to the log). t->drop: it must not go on. */
+ * be written (and that is known to the log). */
 MUST_CHECK int tap_receive(struct tap *t, enum direction d, str frame, struct exchange *x,
                            uint64_t now, struct err *err);
+
+/* What of that message (`bytes` with its line end) is for the other side: all of it, or
+ * the rest when late answers are cut out, which may be nothing. Only what is asked for
+ * here is cut: not where its beginning has gone on already. */
+str tap_without_late(struct tap *t, str bytes);
+
+/* Has this element been cut out, or should it have been? */
+bool tap_is_late(const struct tap *t, uint32_t node);
 
 /* The message of the last tap_receive() has gone on. */
 void tap_forwarded(struct tap *t);

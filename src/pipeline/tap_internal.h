@@ -8,6 +8,9 @@
 /* What an event says of an element of the message at hand. */
 struct message tap_describe(const struct tap *t, const struct rpc *m, uint64_t index);
 
+/* A message without the newline that ends it. */
+str tap_text(str frame);
+
 /* No answer to this one is awaited any more. */
 void tap_forget_pending(struct tap *t, enum direction asked, struct pending *p);
 

@@ -15,6 +15,7 @@ import pty
 import random
 import re
 import resource
+import select
 import shutil
 import signal
 import socket
@@ -790,6 +791,66 @@ def case_call_timeout(c):
     tap.same([r["outcome_reason"] for r in c.receipts()], ["call_timeout"], "one receipt")
     tap.same(status, 2, "status")
     c.judge()
+
+
+def read_lines(p, count, patience=10):
+    """As many lines, or what there is after that many seconds without a byte."""
+    got = b""
+    while got.count(b"\n") < count and select.select([p.stdout], [], [], patience)[0]:
+        more = os.read(p.stdout.fileno(), 1 << 16)
+        if not more:
+            break
+        got += more
+    return got
+
+
+def said(c, kind, members):
+    """These members of each event of this type, in order."""
+    return [tuple(e.get(m) for m in members) for e in c.events() if e["type"] == kind]
+
+
+def case_late_in_batch(c):
+    """Late answers are cut out of the batch that they come in; the rest goes on."""
+    batch = (b' [ {"jsonrpc":"2.0","id":1,"result":{"late":1}} ,\t'
+             b'{"jsonrpc":"2.0","id":2,"result":{"n":2.0}} , '
+             b'{"jsonrpc":"2.0","method":"notifications/x"},'
+             b'{"jsonrpc":"2.0","id":3,"result":{"late":3}} ] \r\n')
+    rest = (b' [ {"jsonrpc":"2.0","id":2,"result":{"n":2.0}} , '
+            b'{"jsonrpc":"2.0","method":"notifications/x"} ] \r\n')
+    large = b'[{"jsonrpc":"2.0","id":6,"result":"' + b"y" * 200_000 + b'"}]\n'
+    for mode in ("write", "group"):
+        one = Case(f"{c.name}_{mode}")
+        with open(one.dir + ".told", "wb") as f:
+            f.write(batch + b'[{"jsonrpc":"2.0","id":4,"result":{}}]\n'
+                    b'{"jsonrpc":"2.0","id":5,"result":{}}\n' + large)
+        p = one.start("told", "--call-timeout", "1", "--durability", mode,
+                      argument=one.dir + ".told")
+        p.stdin.write(b"".join(call(n) for n in (1, 3, 4, 5, 6)))
+        tap.same(read_lines(p, 5).count(b"-31007"), 5, f"{mode}: five calls time out")
+        p.stdin.write(call(2) + note("go"))
+        tap.same(read_lines(p, 1), rest, f"{mode}: the batch arrives without what is late")
+        p.stdin.write(note("go") + note("go") + note("go"))
+        tap.ok(read_lines(p, 1) == large, f"{mode}: nothing where nothing is left; what has "
+               "begun to go on goes on")
+        tap.same(end(p)[:2], (2, b""), f"{mode}: status")
+        of = ("batch", "id", "bytes", "digest")
+        came, went = batch[:-1], rest[:-1]
+        tap.same(said(one, "response_late", of)[:2],
+                 [(0, "1", len(came), sha(came)), (3, "3", len(came), sha(came))],
+                 f"{mode}: what was late is recorded as it came")
+        tap.same(len(said(one, "response_late", of)), 5, f"{mode}: all of it")
+        tap.same(said(one, "response_received", of), [(1, "2", len(came), sha(came))],
+                 f"{mode}: so is what was not")
+        tap.same(said(one, "response_sent", of), [(0, "2", len(went), sha(went))],
+                 f"{mode}: and what was sent as it went")
+        tap.same([e["batch"] for e in one.events() if e["type"] == "notification_forwarded"
+                  and e["dir"] == "s2c"], [1], f"{mode}: each with its index")
+        tap.same(said(one, "message_forwarded", of),
+                 [(0, "6", len(large) - 1, sha(large[:-1]))],
+                 f"{mode}: a late answer that went on all the same is told")
+        tap.same([r["outcome"] for r in one.receipts() if r["mcp_request_id"] == 2],
+                 ["forwarded"], f"{mode}: the other call has its receipt")
+        one.judge()
 
 
 def case_rounds(c):
