@@ -12,6 +12,7 @@
 #include "cli/place.h"
 #include "cli/server_name.h"
 #include "cli/status.h"
+#include "pipeline/policy_file.h"
 #include "pipeline/relay.h"
 
 #define DEFAULT_SHUTDOWN 10                 /* s */
@@ -22,9 +23,9 @@
 /* As they stand on the command line. */
 struct flags {
     const char *audit_dir, *profile, *server_id, *durability, *on_failure;
-    const char *pepper_file, *interval, *group;
+    const char *pepper_file, *interval, *group, *policy, *pin;
     bool auto_pack, no_auto_pack, store_args, store_results, pack_empty;
-    bool investigation, json;
+    bool investigation, json, show_denied;
     struct option_number shutdown, call_timeout, max_message;
 };
 
@@ -37,6 +38,7 @@ struct run {
     char server_id[SERVER_NAME_MAX];
     struct buf pepper;
     char pepper_check[PEPPER_CHECK];
+    struct policy_file policy;
     struct log_options log;
     struct relay_options relay;
 };
@@ -55,20 +57,51 @@ static int choose(int *out, const char *flag, const char *given, const char *con
     return given ? err_set(err, ERR_FORMAT, "--%s cannot be '%s'", flag, given) : 0;
 }
 
-static int read_profile(const struct flags *f, struct err *err)
+static int read_profile(struct run *r, struct err *err)
 {
     static const char *const words[] = { "audit", "guard", "escrow", NULL };
     int profile = 0;
 
-    if (choose(&profile, "profile", f->profile, words, err) < 0)
+    if (choose(&profile, "profile", r->flags->profile, words, err) < 0)
         return -1;
-    if (profile == 1)
-        return err_set(err, ERR_REFUSED,
-                       "--profile guard needs a policy, and this version has no policies "
-                       "yet: it can only record (--profile audit)");
     if (profile == 2)
         return err_set(err, ERR_REFUSED,
                        "--profile escrow is reserved for later: it does not exist");
+    r->relay.enforce = profile == 1;
+    if (profile == 1 && !r->flags->policy)
+        return err_set(err, ERR_FORMAT,
+                       "--profile guard needs a policy: --policy FILE ('assay policy "
+                       "init' makes one to begin with)");
+    if (r->flags->show_denied && profile != 1)
+        return err_set(err, ERR_FORMAT,
+                       "--show-denied-tools is for --profile guard: audit hides nothing");
+    return 0;
+}
+
+/* Before the server runs: a policy that cannot be read is no policy. */
+static int read_policy(struct run *r, struct err *err)
+{
+    static const char *const words[] = { "off", "warn", "strict", NULL };
+    int pin = -1;
+
+    if (choose(&pin, "pin", r->flags->pin, words, err) < 0)
+        return -1;
+    r->relay.pin = (enum policy_pin)(pin + POLICY_PIN_OFF);
+    if (pin < 0)
+        r->relay.pin = POLICY_PIN_UNSET;
+    r->relay.show_denied_tools = r->flags->show_denied;
+    if (!r->flags->policy)
+        return 0;
+    if (policy_file_load(&r->policy, r->flags->policy, err) < 0)
+        return -1;
+    for (const struct policy_note *n = r->policy.policy->notes; n; n = n->next) {
+        char sentence[600];
+
+        snprintf(sentence, sizeof(sentence), "%s:%u: %.*s", r->flags->policy, n->line,
+                 STR_ARG(n->text));
+        status_note(&r->status, sentence);
+    }
+    r->relay.policy = &r->policy;
     return 0;
 }
 
@@ -78,8 +111,11 @@ static int read_words(struct run *r, struct err *err)
     static const char *const failure[] = { "pass", "block", NULL };
     int d = LOG_WRITE, f = LOG_PASS;
 
-    if (read_profile(r->flags, err) < 0 ||
-        choose(&d, "durability", r->flags->durability, durability, err) < 0 ||
+    if (read_profile(r, err) < 0)
+        return -1;
+    if (r->relay.enforce)
+        f = LOG_BLOCK; /* who guards does not let pass what cannot be recorded */
+    if (choose(&d, "durability", r->flags->durability, durability, err) < 0 ||
         choose(&f, "on-evidence-failure", r->flags->on_failure, failure, err) < 0)
         return -1;
     r->log.durability = (enum log_durability)d;
@@ -208,7 +244,7 @@ static int read_flags(struct run *r, char *const *argv, struct err *err)
     if (f->server_id && !f->server_id[0])
         return err_set(err, ERR_FORMAT, "--server-id is empty");
     if (read_words(r, err) < 0 || read_numbers(r, err) < 0 || read_interval(r, err) < 0 ||
-        read_group(r, err) < 0 || read_pepper(r, err) < 0)
+        read_group(r, err) < 0 || read_pepper(r, err) < 0 || read_policy(r, err) < 0)
         return -1;
     return read_place(r, err);
 }
@@ -220,7 +256,9 @@ static int prepare(struct run *r, struct err *err)
 {
     char path[FILE_PATH_MAX];
 
-    if (log_open(&r->relay.log, &r->log, err) < 0)
+    if (log_open(&r->relay.log, &r->log, err) < 0 ||
+        (r->relay.policy &&
+         policy_file_keep(r->relay.policy, log_dir(r->relay.log), err) < 0))
         return -1;
     if (!r->relay.investigation)
         return 0;
@@ -229,14 +267,16 @@ static int prepare(struct run *r, struct err *err)
                : file_make_dirs(path, 0700, err);
 }
 
-/* The first that holds; violations of a policy (1) come with policies. */
+/* The first that holds. */
 static enum exit_code decide(const struct relay_outcome *o, bool failed)
 {
     if (failed && !o->started)
         return EXIT_BAD_INPUT;
     if (failed || !o->complete || o->evidence_lost)
         return EXIT_INTEGRITY;
-    return o->interrupted ? EXIT_SIGINT : EXIT_GOOD;
+    if (o->interrupted)
+        return EXIT_SIGINT;
+    return o->violations ? EXIT_NO : EXIT_GOOD;
 }
 
 static enum exit_code conclude(struct run *r, const struct relay_outcome *o, bool failed)
@@ -280,6 +320,7 @@ static enum exit_code proxy(const struct flags *f, char *const *argv)
     else
         code = record(&r);
     buf_release(&r.pepper);
+    policy_file_release(&r.policy);
     return code;
 }
 
@@ -289,8 +330,16 @@ static enum exit_code run(int argc, char **argv)
     const struct option table[] = {
         { "audit-dir", "DIR", "where evidence goes (default " PLACE_DEFAULT ")",
           .text = &f.audit_dir },
-        { "profile", "P", "audit: record and change nothing (the default)",
+        { "profile", "P",
+          "audit: record and change nothing (the default); guard: refuse, too",
           .text = &f.profile },
+        { "policy", "FILE",
+          "what may be called; guard needs it, audit records its advice",
+          .text = &f.policy },
+        { "pin", "P", "warn (default), strict or off: tools whose definition changes",
+          .text = &f.pin },
+        { "show-denied-tools", NULL, "let guard show tools that it would refuse",
+          .flag = &f.show_denied },
         { "server-id", "ID", "what receipts call the server (default: from the command)",
           .text = &f.server_id },
         { "store-args", NULL, "keep arguments readable in receipts",
@@ -304,7 +353,7 @@ static enum exit_code run(int argc, char **argv)
         { "durability", "D", "write (default), group or strict: what is waited for",
           .text = &f.durability },
         { "on-evidence-failure", "F",
-          "pass (default) or block, when evidence cannot be written",
+          "pass (default) or block (default of guard), when evidence cannot be written",
           .text = &f.on_failure },
         { "auto-pack", NULL, "build a pack at the end (the default)",
           .flag = &f.auto_pack },

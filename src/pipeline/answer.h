@@ -8,8 +8,14 @@
 #include "pipeline/tap.h"
 
 /* An error for the request with this id (JSON text), outside the codes of MCP. */
-void answer_error(struct buf *out, str id, int code, const char *message,
-                  const char *reason_code);
+struct answer {
+    str id;
+    int code;
+    str message, reason_code;
+    str receipt_id, policy_ref; /* {NULL, 0}: none */
+};
+
+void answer_add(struct buf *out, const struct answer *a);
 
 /* Evidence of the tap's last message could not be written: an error -31005 for each of
  * its requests; for each of its answers to requests of the client one that says so. */

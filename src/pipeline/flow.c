@@ -40,7 +40,8 @@ static bool may_read(const struct relay *r, enum direction to)
 
 void flow_drained(struct relay *r, enum direction d)
 {
-    if (may_read(r, d) && r->gate.bytes[d] == 0)
+    if (may_read(r, d) && r->gate.bytes[d] == 0 &&
+        (d == TO_CLIENT || r->guard.aside_bytes <= RELAY_QUEUE_STOP))
         r->side[other(d)].endpoint.type->read(&r->side[other(d)].endpoint, true);
     if (d == TO_CLIENT && r->phase == FLUSHING)
         relay_flush_on(r);
@@ -61,6 +62,7 @@ static void refuse(struct relay *r, enum direction d, struct exchange *x)
     CLEANUP(buf_release) struct buf answer = { 0 };
     bool sent;
 
+    buf_add(&answer, buf_str(&r->tap.answers)); /* to what was refused before */
     answer_refusals(&answer, &r->tap, d);
     tap_refused(&r->tap);
     if (answer.n)
@@ -113,6 +115,26 @@ static int hold(struct relay *r, enum direction d, struct exchange *x, str bytes
     return 0;
 }
 
+/* An answer of our own waits for the same evidence. */
+static int hold_answer(struct relay *r, struct exchange *x, str answer, struct err *err)
+{
+    struct held *h = held_new();
+
+    if (!h)
+        return err_set(err, ERR_NOMEM, "no memory for an answer that waits");
+    h->to = TO_CLIENT;
+    h->exchange = x;
+    h->end = true;
+    h->upto = r->tap.upto;
+    buf_add(&h->bytes, answer);
+    if (buf_check(&h->bytes, "an answer that waits", err) < 0) {
+        held_free(h);
+        return -1;
+    }
+    gate_hold(&r->gate, h);
+    return 0;
+}
+
 static void flush_soon(struct relay *r)
 {
     if (!loop_timer_is_set(r->flush))
@@ -150,18 +172,33 @@ static void pass_on(struct relay *r, enum direction d, struct exchange *x,
     flush_soon(r);
 }
 
+/* What we say ourselves goes the way of what it tells of. */
+static void send_answers(struct relay *r, struct exchange *x)
+{
+    struct err ignored;
+    bool sent;
+
+    if (r->tap.answers.n &&
+        (!is_gated(r) || hold_answer(r, x, buf_str(&r->tap.answers), &ignored) < 0))
+        flow_send(r, TO_CLIENT, x, buf_str(&r->tap.answers), true, &sent);
+}
+
 /* Its evidence is written, or that it is not does not matter. */
 static void let_go(struct relay *r, enum direction d, struct exchange *x,
                    const struct intake_result *m)
 {
     struct intake_result rest = *m;
-    struct err ignored;
+    struct err err = { 0 };
 
-    if (!m->streamed)
-        rest.pass = tap_without_late(&r->tap, m->pass);
+    if (!m->streamed && tap_rest(&r->tap, m->pass, &rest.pass, &err) < 0) {
+        relay_say(r, "%s; the message is refused", err.msg);
+        refuse(r, d, x);
+        return;
+    }
+    send_answers(r, x);
     if (rest.pass.n == 0 && m->pass.n)
         return; /* nothing is left of it */
-    if (!is_gated(r) || hold(r, d, x, rest.pass, &rest, &ignored) < 0)
+    if (!is_gated(r) || hold(r, d, x, rest.pass, &rest, &err) < 0)
         pass_on(r, d, x, &rest);
 }
 
@@ -188,12 +225,18 @@ static void take_message(struct relay *r, enum direction d, struct exchange *x,
                          const struct intake_result *m)
 {
     struct err err = { 0 };
-    bool lost = record(r, d, x, m->frame, &err) < 0;
+    bool lost;
 
+    if (d == TO_SERVER && guard_wait(&r->guard, m->frame, x)) {
+        if (r->guard.aside_bytes > RELAY_QUEUE_STOP)
+            r->side[TO_CLIENT].endpoint.type->read(&r->side[TO_CLIENT].endpoint, false);
+        return;
+    }
+    lost = record(r, d, x, m->frame, &err) < 0;
     if (lost)
         evidence_failed(r, &err);
     r->failing = lost;
-    if (lost && r->o->block && !m->streamed)
+    if ((lost && r->o->block && !m->streamed) || r->tap.unjudged)
         refuse(r, d, x);
     else
         let_go(r, d, x, m);
@@ -201,6 +244,19 @@ static void take_message(struct relay *r, enum direction d, struct exchange *x,
     if (d == TO_CLIENT)
         upkeep_recover(&r->upkeep);
     flow_leave_if_drained(r);
+}
+
+/* A message whose names are known: as if it came now. */
+void flow_ready(void *ctx, struct aside *a)
+{
+    struct relay *r = ctx;
+    const struct intake_result m = { INTAKE_MESSAGE, buf_str(&a->bytes),
+                                     buf_str(&a->bytes), false };
+
+    take_message(r, TO_SERVER, a->exchange, &m);
+    flow_drained(r, TO_SERVER);
+    if (!guard_is_waiting(&r->guard))
+        relay_go_on(r);
 }
 
 /* The beginning of a long message, behind what waits. */
@@ -243,6 +299,8 @@ void flow_span(struct relay *r, enum direction d, struct exchange *x, str bytes,
 
     if (r->phase == OVER || r->cut)
         return;
+    if (d == TO_CLIENT)
+        r->intake[d].whole = r->tap.lists_open > 0 && guard_cuts_lists(&r->guard);
     if (intake_add(&r->intake[d], bytes, end, &result, &err) < 0) {
         cut(r, d, &err);
         return;

@@ -30,6 +30,7 @@ void intake_done(struct intake *i)
     file_close(&i->spool);
     buf_reset(&i->held);
     i->bytes = 0;
+    i->kept = false;
 }
 
 /* A file without a name: nothing is left of it, however we end. */
@@ -52,6 +53,7 @@ static int open_spool(struct intake *i, struct err *err)
 static int spool(struct intake *i, str bytes, struct err *err)
 {
     if (i->spool < 0) {
+        i->kept = i->whole;
         if (open_spool(i, err) < 0 ||
             file_write(i->spool, buf_str(&i->held), NULL, err) < 0)
             return -1;
@@ -64,6 +66,8 @@ static void slide(struct intake *i, struct intake_result *out)
 {
     size_t go = i->held.n > INTAKE_HOLD ? i->held.n - INTAKE_HOLD : 0;
 
+    if (i->kept)
+        return; /* the spool has it */
     out->pass = str_first(buf_str(&i->held), go);
     out->step = go ? INTAKE_PASS : INTAKE_MORE;
 }
@@ -87,7 +91,9 @@ static int complete(struct intake *i, struct intake_result *out, struct err *err
     if (mapping_open(&i->map, i->spool, "the spool", err) < 0)
         return -1;
     out->frame = i->map.bytes;
-    out->streamed = true;
+    out->streamed = !i->kept;
+    if (i->kept)
+        out->pass = out->frame;
     return 0;
 }
 
@@ -97,6 +103,10 @@ int intake_add(struct intake *i, str span, bool end, struct intake_result *out,
     forget_passed(i);
     *out = (struct intake_result){ .step = INTAKE_MORE };
     i->bytes += span.n;
+    if (i->kept && i->bytes > INTAKE_WHOLE)
+        return err_set(err, ERR_LIMIT,
+                       "a message that must be judged is larger than %zu bytes",
+                       INTAKE_WHOLE);
     if (i->bytes > i->max_bytes)
         return err_set(err, ERR_LIMIT, "a message is larger than %llu bytes",
                        (unsigned long long)i->max_bytes);

@@ -5,7 +5,7 @@
  * A message of up to INTAKE_HOLD bytes is held whole. A longer one goes into a spool file
  * (without a name, inside the audit directory) and passes on as it comes, except for its
  * last INTAKE_HOLD bytes, which wait until its evidence is written. Memory does not grow
- * with it.
+ * with it. One that is to be judged first (`whole`) does not pass before its end.
  */
 #ifndef PIPELINE_INTAKE_H
 #define PIPELINE_INTAKE_H
@@ -20,12 +20,15 @@
 
 struct err;
 
-#define INTAKE_HOLD ((size_t)64 << 10)
+#define INTAKE_HOLD  ((size_t)64 << 10)
+#define INTAKE_WHOLE ((size_t)64 << 20) /* the largest message that can be judged */
 
 struct intake {
     const char *dir;    /* where to spool; borrowed */
     uint64_t max_bytes; /* of one message */
     struct buf held;    /* the beginning of a message, or the window of a long one */
+    bool whole;         /* messages that are short yet: nothing passes before the end */
+    bool kept;          /* that is so of this one, which is long */
     int spool;          /* -1 while the message is short */
     uint64_t bytes;     /* of the message so far */
     struct mapping map; /* of the spool, while the message is being looked at */

@@ -6,52 +6,51 @@
 #include "pipeline/tap.h"
 #include "pipeline/tap_internal.h"
 
-bool tap_is_late(const struct tap *t, uint32_t node)
+bool tap_is_withheld(const struct tap *t, uint32_t node)
 {
-    for (size_t i = 0; t->late && i < t->passage_count; i++) {
-        if (t->passages[i].late && t->passages[i].node == node)
+    for (size_t i = 0; t->withheld && i < t->passage_count; i++) {
+        if (t->passages[i].withheld && t->passages[i].node == node)
             return true;
     }
     return false;
 }
 
-static bool is_in_time(void *ctx, uint32_t node)
+static bool is_to_go(void *ctx, uint32_t node)
 {
-    return !tap_is_late(ctx, node);
+    return !tap_is_withheld(ctx, node);
 }
 
 /* From here on the message is what is left of it. */
 static void become(struct tap *t, str rest)
 {
-    uint64_t before = 0; /* late ones */
+    uint64_t before = 0; /* that were withheld */
 
     t->cut = true;
     t->frame = tap_text(rest);
     content_digest(&t->digest, t->frame, t->options.pepper);
     for (size_t i = 0; i < t->passage_count; i++) {
         t->passages[i].index -= before;
-        before += t->passages[i].late;
+        before += t->passages[i].withheld;
     }
 }
 
-str tap_without_late(struct tap *t, str bytes)
+int tap_rest(struct tap *t, str bytes, str *rest, struct err *err)
 {
-    struct err ignored; /* too long to be cut: it goes on as it came */
-    size_t kept = 0;
-    str rest = { bytes.p, 0 };
+    size_t kept = 1;
 
-    if (t->late == 0)
-        return bytes;
-    if (t->is_batch) {
-        splice_begin(&t->splice, bytes);
-        kept = splice_array(&t->splice, &t->json, JSON_ROOT, is_in_time, t);
-        if (splice_end(&t->splice, &rest, &ignored) < 0)
-            return bytes;
-    }
+    *rest = bytes;
+    if (t->withheld && t->is_batch)
+        kept = splice_array(&t->splice, &t->json, JSON_ROOT, is_to_go, t);
+    else if (t->withheld)
+        kept = 0;
     if (kept == 0)
-        rest.n = 0;
-    become(t, rest);
-    return rest;
+        rest->n = 0;
+    else if (!splice_is_needed(&t->splice))
+        return 0;
+    else if (splice_end(&t->splice, rest, err) < 0)
+        return -1;
+    become(t, *rest);
+    return 0;
 }
 
 static struct message describe_passage(const struct tap *t, const struct passage *p)
@@ -75,7 +74,7 @@ static void say_forwarded(struct tap *t, const struct passage *p)
 
 static bool was_cut(const struct tap *t, const struct passage *p)
 {
-    return p->late && t->cut;
+    return p->withheld && t->cut;
 }
 
 void tap_forwarded(struct tap *t)

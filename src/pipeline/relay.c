@@ -29,145 +29,6 @@ void relay_say(const struct relay *r, const char *fmt, ...)
     r->o->say(r->o->say_ctx, sentence);
 }
 
-/* --- the end, step by step --- */
-
-/* What waits for the disk goes on first, and a part's pack is finished. */
-static void try_stop(struct relay *r)
-{
-    if (r->phase == OVER && gate_is_empty(&r->gate) && !r->upkeep.packing)
-        loop_stop(r->loop);
-}
-
-static size_t owed_to_client(const struct relay *r)
-{
-    const struct endpoint *e = &r->side[TO_CLIENT].endpoint;
-
-    return r->client_gone ? 0 : e->type->queued(e) + r->gate.bytes[TO_CLIENT];
-}
-
-static void over(struct relay *r)
-{
-    r->undelivered = r->undelivered || owed_to_client(r) > 0;
-    r->phase = OVER;
-    try_stop(r);
-}
-
-/* The first sight of the end of answers; later ones are its consequences. */
-static void no_more_answers(struct relay *r, const char *reason)
-{
-    if (!r->open_calls)
-        r->open_calls = reason;
-}
-
-/* A grandchild may hold the pipe for ever, and a client may never read: neither is waited
- * for without end. */
-void relay_flush_on(struct relay *r)
-{
-    if (owed_to_client(r) == 0 && (r->server_ended || r->client_gone))
-        over(r);
-    else
-        loop_timer_set(r->deadline, RELAY_LAST_WORDS, false);
-}
-
-static void begin_flush(struct relay *r)
-{
-    if (r->phase >= FLUSHING)
-        return;
-    r->phase = FLUSHING;
-    no_more_answers(r, "server_exit");
-    channel_read(&r->side[TO_CLIENT].in, false);
-    r->flush_ends = loop_now(r->loop) + r->o->shutdown_timeout;
-    relay_flush_on(r);
-}
-
-static void flush_late(struct relay *r)
-{
-    if (owed_to_client(r) == 0 || loop_now(r->loop) >= r->flush_ends)
-        over(r);
-    else
-        relay_flush_on(r);
-}
-
-static void kill_now(struct relay *r)
-{
-    child_signal(&r->child, SIGKILL);
-    begin_flush(r);
-}
-
-void relay_why(struct relay *r, const char *reason, bool clean)
-{
-    if (r->reason[0])
-        return; /* what came first is the reason */
-    snprintf(r->reason, sizeof(r->reason), "%s", reason);
-    r->clean = clean;
-}
-
-static void terminate(struct relay *r, int number, uint64_t grace)
-{
-    r->phase = TERMINATING;
-    r->ended_server = true;
-    child_signal(&r->child, number);
-    loop_timer_set(r->deadline, grace, false);
-}
-
-/* Nobody is waited for any more but the server itself. */
-void relay_leave(struct relay *r)
-{
-    if (r->phase >= LEAVING)
-        return;
-    r->phase = LEAVING;
-    no_more_answers(r, r->server_ended  ? "server_exit"
-                       : r->client_gone ? "client_gone"
-                                        : "shutdown");
-    channel_read(&r->side[TO_CLIENT].in, false);
-    r->side[TO_SERVER].endpoint.type->finish(&r->side[TO_SERVER].endpoint);
-    if (r->signalled)
-        terminate(r, r->signal_number, RELAY_TERM_GRACE);
-    else
-        loop_timer_set(r->deadline, RELAY_EXIT_GRACE, false);
-}
-
-void relay_drain(struct relay *r)
-{
-    if (r->phase == FLUSHING)
-        relay_flush_on(r);
-    if (r->phase >= DRAINING)
-        return;
-    r->phase = DRAINING;
-    channel_read(&r->side[TO_CLIENT].in, false);
-    if (r->client_ended)
-        r->side[TO_SERVER].endpoint.type->finish(&r->side[TO_SERVER].endpoint);
-    if (tap_open_calls(&r->tap) == 0 || r->server_ended || r->client_gone)
-        relay_leave(r);
-    else
-        loop_timer_set(r->deadline, r->o->shutdown_timeout, false);
-}
-
-static void on_deadline(void *ctx)
-{
-    struct relay *r = ctx;
-
-    switch (r->phase) {
-    case DRAINING:
-        relay_leave(r);
-        break;
-    case LEAVING:
-        terminate(r, SIGTERM, RELAY_TERM_GRACE);
-        break;
-    case TERMINATING:
-        kill_now(r);
-        break;
-    case FLUSHING:
-        flush_late(r);
-        break;
-    case OVER:
-        try_stop(r);
-        break;
-    case RUNNING:
-        break;
-    }
-}
-
 /* Messages that came at once are recorded one by one, with the log's lock taken once, and
  * go on together. */
 static void on_many(void *ctx, bool begin)
@@ -195,7 +56,7 @@ static void client_ended(void *ctx, const struct err *why_ended)
 
     r->client_ended = true;
     relay_why(r, "client_eof", why_ended == NULL);
-    r->client_end_waits = !gate_is_empty(&r->gate);
+    r->client_end_waits = !gate_is_empty(&r->gate) || guard_is_waiting(&r->guard);
     if (!r->client_end_waits)
         relay_drain(r);
 }
@@ -263,7 +124,7 @@ static void server_exit(void *ctx, int status)
     r->server_exited = true;
     r->server_status = status;
     relay_why(r, "server_exit", WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    begin_flush(r);
+    relay_begin_flush(r);
 }
 
 /* Nothing waits for the disk any more: what waited for that goes on. */
@@ -271,18 +132,25 @@ static void on_gate_empty(void *ctx)
 {
     struct relay *r = ctx;
 
-    if (r->client_end_waits) {
-        r->client_end_waits = false;
-        relay_drain(r);
-    }
     if (r->server_end_waits)
         server_ended(r, NULL);
     for (int d = 0; d < 2; d++) {
         if (r->side[d].endpoint.type->queued(&r->side[d].endpoint) == 0)
             flow_drained(r, (enum direction)d);
     }
+    relay_go_on(r);
+}
+
+void relay_go_on(struct relay *r)
+{
+    if (!gate_is_empty(&r->gate))
+        return;
+    if (r->client_end_waits && !guard_is_waiting(&r->guard)) {
+        r->client_end_waits = false;
+        relay_drain(r);
+    }
     flow_leave_if_drained(r);
-    try_stop(r);
+    relay_try_stop(r);
 }
 
 /* --- signals and time --- */
@@ -290,8 +158,8 @@ static void on_gate_empty(void *ctx)
 /* The client wants us gone: what it gives us after its EOF is short. */
 static void hasten(struct relay *r)
 {
-    no_more_answers(r, "shutdown");
-    terminate(r, SIGTERM, RELAY_EXIT_GRACE);
+    relay_no_more_answers(r, "shutdown");
+    relay_terminate(r, SIGTERM, RELAY_EXIT_GRACE);
 }
 
 static void on_signal(void *ctx, int number)
@@ -299,17 +167,21 @@ static void on_signal(void *ctx, int number)
     struct relay *r = ctx;
     bool again = r->signalled;
 
+    if (number == SIGHUP && r->guard.file.policy) {
+        guard_reload(&r->guard);
+        return;
+    }
     r->signalled = true;
     r->signal_number = number == SIGHUP ? SIGTERM : number;
     relay_why(r, number == SIGINT ? "sigint" : "sigterm", true);
     if (r->phase >= FLUSHING)
-        over(r); /* who sends signals does not read */
+        relay_over(r); /* who sends signals does not read */
     else if (r->client_ended && (r->phase < TERMINATING || !again))
         hasten(r);
     else if (again && r->phase <= DRAINING)
         relay_leave(r);
     else if (again)
-        kill_now(r);
+        relay_kill_now(r);
     else
         relay_drain(r);
 }
@@ -339,7 +211,7 @@ static void on_idle(void *ctx)
 {
     struct relay *r = ctx;
 
-    try_stop(r);
+    relay_try_stop(r);
     if (r->sealed)
         loop_stop(r->loop);
 }
@@ -348,10 +220,29 @@ static void on_call_timeout(void *ctx, str id)
 {
     CLEANUP(buf_release) struct buf answer = { 0 };
     struct relay *r = ctx;
+    const struct answer a = { .id = id,
+                              .code = -31007,
+                              .message = STR("call timed out"),
+                              .reason_code = STR("call_timeout") };
     bool sent;
 
-    answer_error(&answer, id, -31007, "call timed out", "call_timeout");
+    answer_add(&answer, &a);
     flow_send(r, TO_CLIENT, NULL, buf_str(&answer), true, &sent);
+}
+
+static void on_judge(void *ctx, const struct tap *t, const struct rpc *m,
+                     struct tap_verdict *out)
+{
+    struct relay *r = ctx;
+
+    guard_judge(&r->guard, t, m, out);
+}
+
+static void on_list(void *ctx, struct tap *t, const struct rpc *m)
+{
+    struct relay *r = ctx;
+
+    guard_list(&r->guard, t, m);
 }
 
 /* --- opening and closing --- */
@@ -361,11 +252,29 @@ static int open_loop(struct relay *r, struct err *err)
     if (loop_new(&r->loop, err) < 0 ||
         loop_timer_new(&r->tick, r->loop, on_tick, r, err) < 0 ||
         loop_timer_new(&r->flush, r->loop, on_flush, r, err) < 0 ||
-        loop_timer_new(&r->deadline, r->loop, on_deadline, r, err) < 0 ||
+        loop_timer_new(&r->deadline, r->loop, relay_on_deadline, r, err) < 0 ||
         loop_signal_new(&r->sigint, r->loop, SIGINT, on_signal, r, err) < 0 ||
         loop_signal_new(&r->sigterm, r->loop, SIGTERM, on_signal, r, err) < 0)
         return -1;
     return loop_signal_new(&r->sighup, r->loop, SIGHUP, on_signal, r, err);
+}
+
+static int open_guard(struct relay *r, struct err *err)
+{
+    const struct guard_options options = { .loop = r->loop,
+                                           .log = r->o->log,
+                                           .session = r->session,
+                                           .file = r->o->policy,
+                                           .server_id = r->o->server_id,
+                                           .enforce = r->o->enforce,
+                                           .pin = r->o->pin,
+                                           .show_denied_tools = r->o->show_denied_tools,
+                                           .ready = flow_ready,
+                                           .ready_ctx = r,
+                                           .say = r->o->say,
+                                           .say_ctx = r->o->say_ctx };
+
+    return guard_open(&r->guard, &options, err);
 }
 
 static int open_session(struct relay *r, struct err *err)
@@ -374,7 +283,9 @@ static int open_session(struct relay *r, struct err *err)
                                              .server_id = r->o->server_id,
                                              .transport = "stdio",
                                              .client_transport = "stdio",
-                                             .profile = "audit",
+                                             .profile = r->o->enforce ? "guard" : "audit",
+                                             .policy_hash =
+                                                 r->o->policy ? r->o->policy->hash : NULL,
                                              .pack_empty = r->o->pack_empty,
                                              .investigation = r->o->investigation };
     struct tap_options tap = { .store_arguments = r->o->store_arguments,
@@ -382,6 +293,8 @@ static int open_session(struct relay *r, struct err *err)
                                .pepper = r->o->pepper,
                                .call_timeout = r->o->call_timeout,
                                .on_timeout = on_call_timeout,
+                               .judge = on_judge,
+                               .list = on_list,
                                .ctx = r };
 
     if (session_open(&r->session, &options, err) < 0 ||
@@ -389,7 +302,10 @@ static int open_session(struct relay *r, struct err *err)
         return -1;
     tap.session = r->session;
     tap_init(&r->tap, &tap);
+    if (open_guard(r, err) < 0)
+        return -1;
     intake_init(&r->intake[TO_SERVER], log_dir(r->o->log), r->o->max_message);
+    r->intake[TO_SERVER].whole = r->o->enforce;
     intake_init(&r->intake[TO_CLIENT], log_dir(r->o->log), r->o->max_message);
     return r->o->investigation ? investigation_open(&r->kept, log_dir(r->o->log),
                                                     session_id(r->session), err)
@@ -459,6 +375,7 @@ static void close_all(struct relay *r)
     loop_signal_free(r->sigint);
     loop_signal_free(r->sigterm);
     loop_signal_free(r->sighup);
+    guard_release(&r->guard);
     loop_free(r->loop);
     gate_release(&r->gate);
     investigation_close(&r->kept);
@@ -495,6 +412,7 @@ static int seal(struct relay *r, struct relay_outcome *out, struct err *err)
         return -1;
     out->complete = session_history(r->session)->complete;
     out->calls = session_history(r->session)->counts.calls;
+    out->violations = r->guard.violations;
     if (packable && r->o->pack) {
         if (pack_build(r->o->log, &request, &out->pack, err) < 0)
             return -1;

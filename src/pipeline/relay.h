@@ -17,6 +17,7 @@
 #include "base/str.h"
 #include "evidence/log.h"
 #include "evidence/pack.h"
+#include "pipeline/policy_file.h"
 
 struct err;
 
@@ -41,6 +42,10 @@ struct relay_options {
     bool pack, pack_empty;
     uint64_t pack_ms, pack_receipts; /* rolling; 0: only at the end */
     bool investigation;              /* keep whole messages */
+    struct policy_file *policy;      /* NULL: none. What it holds is taken over */
+    bool enforce; /* profile guard: the policy refuses; else it advises */
+    enum policy_pin pin;
+    bool show_denied_tools;
 
     /* What the person should know, and packs of parts and of sessions that others left;
      * from any thread. Either may be NULL. */
@@ -58,6 +63,7 @@ struct relay_outcome {
     bool packed;
     struct pack_result pack; /* the last one */
     uint64_t calls;
+    uint64_t violations; /* of the policy */
 
     /* Somebody else's session is still being finished, by a thread that uses the log: it
      * must not be closed, and the process should leave by _exit(). The next recorder does

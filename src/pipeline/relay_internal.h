@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* relay_internal - what relay.c and flow.c share. Nobody else includes it. */
+/* relay_internal - what relay.c, relay_end.c and flow.c share. Nobody else includes it.
+ */
 #ifndef PIPELINE_RELAY_INTERNAL_H
 #define PIPELINE_RELAY_INTERNAL_H
 
@@ -7,6 +8,7 @@
 
 #include "evidence/investigation.h"
 #include "pipeline/gate.h"
+#include "pipeline/guard.h"
 #include "pipeline/intake.h"
 #include "pipeline/relay.h"
 #include "pipeline/tap.h"
@@ -35,6 +37,7 @@ struct relay {
     struct tap tap;
     struct upkeep upkeep;
     struct gate gate;          /* with a durability above `write` */
+    struct guard guard;        /* the policy, if there is one, and the pins */
     struct investigation kept; /* with --investigation */
     bool failing;              /* evidence could not be written the last time */
     struct loop_timer *tick, *flush, *deadline;
@@ -63,6 +66,17 @@ void relay_why(struct relay *r, const char *reason, bool clean); /* the first co
 void relay_drain(struct relay *r);    /* no more from the client; answers are awaited */
 void relay_flush_on(struct relay *r); /* is the client owed nothing any more? */
 void relay_leave(struct relay *r);    /* nobody is waited for but the server itself */
+void relay_go_on(struct relay *r);    /* nothing waits for the disk or for a name */
+
+/* --- relay_end.c: its end --- */
+
+void relay_no_more_answers(struct relay *r, const char *reason); /* the first counts */
+void relay_terminate(struct relay *r, int number, uint64_t grace);
+void relay_kill_now(struct relay *r);
+void relay_begin_flush(struct relay *r); /* the server is gone */
+void relay_over(struct relay *r);
+void relay_try_stop(struct relay *r);
+void relay_on_deadline(void *ctx); /* hook of the timer */
 
 /* --- flow.c: what crosses it --- */
 
@@ -78,6 +92,9 @@ void flow_send(struct relay *r, enum direction d, struct exchange *x, str bytes,
 void flow_drained(struct relay *r, enum direction d);
 
 void flow_leave_if_drained(struct relay *r);
+
+/* Hook of the guard. */
+void flow_ready(void *ctx, struct aside *a);
 
 /* Hook of the gate. */
 void flow_release(void *ctx, struct held *held, const struct err *why);

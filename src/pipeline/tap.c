@@ -32,6 +32,7 @@ void tap_release(struct tap *t)
     splice_release(&t->splice);
     buf_release(&t->key);
     buf_release(&t->content);
+    buf_release(&t->answers);
     free(t->passages);
 }
 
@@ -40,7 +41,7 @@ uint64_t tap_open_calls(const struct tap *t)
     return t->calls_open - t->calls_cancelled;
 }
 
-static void count_closed(struct tap *t, const struct pending *p)
+void tap_count_closed(struct tap *t, const struct pending *p)
 {
     t->calls_open--;
     t->calls_cancelled -= p->cancelled;
@@ -75,8 +76,8 @@ struct message tap_describe(const struct tap *t, const struct rpc *m, uint64_t i
     return out;
 }
 
-static int remember_passage(struct tap *t, enum event_type type, uint32_t node,
-                            struct open_call *call, bool release, struct err *err)
+int tap_remember_passage(struct tap *t, enum event_type type, uint32_t node,
+                         struct open_call *call, bool release, struct err *err)
 {
     if (t->passage_count == t->passage_cap) {
         size_t cap = t->passage_cap ? t->passage_cap * 2 : 8;
@@ -92,7 +93,7 @@ static int remember_passage(struct tap *t, enum event_type type, uint32_t node,
     return 0;
 }
 
-static int put_event(struct tap *t, struct event *e, struct err *err)
+int tap_put_event(struct tap *t, struct event *e, struct err *err)
 {
     uint64_t upto;
 
@@ -109,10 +110,10 @@ static int put(struct tap *t, const struct rpc *m, uint64_t index,
     CLEANUP(event_release) struct event e = { 0 };
     struct message message = tap_describe(t, m, index);
 
-    if (remember_passage(t, forwarded, m->node, NULL, false, err) < 0)
+    if (tap_remember_passage(t, forwarded, m->node, NULL, false, err) < 0)
         return -1;
     message_event(&e, received, &message);
-    return put_event(t, &e, err);
+    return tap_put_event(t, &e, err);
 }
 
 /* --- ids --- */
@@ -124,16 +125,6 @@ static struct pending *find_pending(struct tap *t, enum direction asked, uint32_
     return correlate_find(&t->asked[asked], json_raw(&t->json, id), buf_str(&t->key));
 }
 
-static void lose(struct tap *t, struct pending *p, const char *reason)
-{
-    struct err ignored;
-
-    if (session_lose(t->options.session, p->call, reason, NULL, &ignored) == 0)
-        session_release(t->options.session, p->call);
-    p->call = NULL;
-    count_closed(t, p);
-}
-
 /* One that nobody waits for any more goes before its time, with its receipt. */
 static void make_room(struct tap *t, enum direction asked)
 {
@@ -143,8 +134,8 @@ static void make_room(struct tap *t, enum direction asked)
     if (!p)
         return;
     if (p->call)
-        lose(t, p, "cancelled");
-    correlate_remove(c, p);
+        tap_lose(t, p, "cancelled");
+    tap_forget_pending(t, asked, p);
 }
 
 static int add_pending(struct tap *t, const struct rpc *m, struct exchange *x,
@@ -159,13 +150,15 @@ static int add_pending(struct tap *t, const struct rpc *m, struct exchange *x,
     (*out)->method = m->method;
     (*out)->exchange = x;
     (*out)->at = now;
+    t->lists_open += m->method == RPC_TOOLS_LIST && t->direction == TO_SERVER;
     return 0;
 }
 
 void tap_forget_pending(struct tap *t, enum direction asked, struct pending *p)
 {
     if (p->call && p->method == RPC_TOOLS_CALL && !p->answered)
-        count_closed(t, p);
+        tap_count_closed(t, p);
+    t->lists_open -= p->method == RPC_TOOLS_LIST && asked == TO_SERVER;
     correlate_remove(&t->asked[asked], p);
 }
 
@@ -224,8 +217,8 @@ static void remember_leg(struct tap *t, const struct rpc *m, const struct open_c
     t->state_next++;
 }
 
-static int record_request(struct tap *t, const struct rpc *m, uint64_t index,
-                          struct open_call **call, struct err *err)
+int tap_record_request(struct tap *t, const struct rpc *m, uint64_t index,
+                       struct open_call **call, struct err *err)
 {
     struct message message = tap_describe(t, m, index);
     uint32_t arguments = rpc_arguments(m);
@@ -241,6 +234,7 @@ static int record_request(struct tap *t, const struct rpc *m, uint64_t index,
         .trace = rpc_trace(m),
         .content = content_of(t, arguments, t->options.store_arguments),
         .parent = leg_before(t, m),
+        .decision = t->verdict.decision,
     };
     if (session_request(t->options.session, &message, &request, call, &upto, err) < 0)
         return -1;
@@ -257,7 +251,7 @@ static int take_call(struct tap *t, const struct rpc *m, uint64_t index,
 
     if (m->kind == RPC_REQUEST && add_pending(t, m, x, now, &p, err) < 0)
         return -1;
-    if (record_request(t, m, index, &call, err) < 0) {
+    if (tap_record_request(t, m, index, &call, err) < 0) {
         if (p)
             correlate_remove(&t->asked[t->direction], p);
         return -1;
@@ -265,11 +259,12 @@ static int take_call(struct tap *t, const struct rpc *m, uint64_t index,
     if (p) {
         p->call = call;
         t->calls_open++;
-        return remember_passage(t, EVENT_REQUEST_FORWARDED, m->node, call, false, err);
+        return tap_remember_passage(t, EVENT_REQUEST_FORWARDED, m->node, call, false,
+                                    err);
     }
     if (session_lose(t->options.session, call, "no_id", &t->upto, err) < 0)
         return -1;
-    return remember_passage(t, EVENT_REQUEST_FORWARDED, m->node, call, true, err);
+    return tap_remember_passage(t, EVENT_REQUEST_FORWARDED, m->node, call, true, err);
 }
 
 /* The answer's event and the receipt's. */
@@ -306,7 +301,7 @@ static int end_task(struct tap *t, const struct rpc *m, uint64_t index,
     if (respond(t, call, &message, &response, err) < 0)
         return -1;
     tap_forget_task(t, task);
-    return remember_passage(t, EVENT_RESPONSE_SENT, m->node, call, true, err);
+    return tap_remember_passage(t, EVENT_RESPONSE_SENT, m->node, call, true, err);
 }
 
 /* --- answers --- */
@@ -345,7 +340,7 @@ static int answer_call(struct tap *t, const struct rpc *m, uint64_t index,
     remember_leg(t, m, call);
     if (task)
         tap_remember_task(t, m, call);
-    return remember_passage(t, EVENT_RESPONSE_SENT, m->node, call, !task, err);
+    return tap_remember_passage(t, EVENT_RESPONSE_SENT, m->node, call, !task, err);
 }
 
 /* We have told the client that the call timed out; it must not hear of it twice. */
@@ -356,12 +351,11 @@ static int take_late(struct tap *t, const struct rpc *m, uint64_t index,
     struct message message = tap_describe(t, m, index);
 
     correlate_remove(&t->asked[TO_SERVER], p);
-    if (remember_passage(t, EVENT_MESSAGE_FORWARDED, m->node, NULL, false, err) < 0)
+    if (tap_remember_passage(t, EVENT_MESSAGE_FORWARDED, m->node, NULL, false, err) < 0)
         return -1;
-    t->passages[t->passage_count - 1].late = true;
-    t->late++;
+    tap_withhold(t);
     message_event(&e, EVENT_RESPONSE_LATE, &message);
-    return put_event(t, &e, err);
+    return tap_put_event(t, &e, err);
 }
 
 static int take_response(struct tap *t, const struct rpc *m, uint64_t index,
@@ -373,7 +367,8 @@ static int take_response(struct tap *t, const struct rpc *m, uint64_t index,
                             : find_pending(t, asked, m->id);
     struct tap_task *task;
     uint32_t inner = JSON_NONE;
-    bool is_error = false;
+    bool is_error = false, is_list;
+    int r;
 
     if (!p) /* an answer to nothing that we know of */
         return put(t, m, index, EVENT_MESSAGE_RECEIVED, EVENT_MESSAGE_FORWARDED, err);
@@ -384,10 +379,14 @@ static int take_response(struct tap *t, const struct rpc *m, uint64_t index,
     task = p->task ? tap_task_of(t, p->task) : NULL;
     if (task && !tap_task_ended(m, p->method, &inner, &is_error))
         task = NULL;
+    is_list = p->method == RPC_TOOLS_LIST && asked == TO_SERVER;
     tap_forget_pending(t, asked, p);
     if (task)
         return end_task(t, m, index, task, inner, is_error, err);
-    return put(t, m, index, EVENT_RESPONSE_RECEIVED, EVENT_RESPONSE_SENT, err);
+    r = put(t, m, index, EVENT_RESPONSE_RECEIVED, EVENT_RESPONSE_SENT, err);
+    if (is_list && t->options.list)
+        t->options.list(t->options.ctx, t, m); /* whatever became of the evidence */
+    return r;
 }
 
 /* --- requests and notifications --- */
@@ -422,7 +421,8 @@ static int take_cancellation(struct tap *t, const struct rpc *m, uint64_t index,
     if (!p || !p->call)
         return put(t, m, index, EVENT_NOTIFICATION_RECEIVED, EVENT_NOTIFICATION_FORWARDED,
                    err);
-    if (remember_passage(t, EVENT_NOTIFICATION_FORWARDED, m->node, NULL, false, err) < 0)
+    if (tap_remember_passage(t, EVENT_NOTIFICATION_FORWARDED, m->node, NULL, false, err) <
+        0)
         return -1;
     message_event(&e, EVENT_NOTIFICATION_RECEIVED, &message);
     if (session_note(t->options.session, p->call, &e, &upto, err) < 0)
@@ -455,6 +455,8 @@ static int take(struct tap *t, uint32_t node, uint64_t index, struct exchange *x
     struct rpc m;
 
     rpc_read(&m, &t->json, node);
+    if (tap_is_refused(t, &m))
+        return tap_refuse(t, &m, index, err);
     switch (m.kind) {
     case RPC_REQUEST:
         return take_request(t, &m, index, x, now, err);
@@ -495,15 +497,18 @@ static int take_all(struct tap *t, struct exchange *x, uint64_t now, struct err 
 static int take_invalid(struct tap *t, struct err *err)
 {
     CLEANUP(event_release) struct event e = { 0 };
+    struct rpc none = { .kind = RPC_INVALID, .node = JSON_NONE, .id = JSON_NONE };
     struct message message = { .dir = direction_names[t->direction],
                                .kind = rpc_kind_name(RPC_INVALID),
                                .bytes = t->frame.n,
                                .digest = str_from(t->digest.text) };
 
-    if (remember_passage(t, EVENT_MESSAGE_FORWARDED, JSON_NONE, NULL, false, err) < 0)
+    if (tap_is_refused(t, &none))
+        return tap_refuse(t, &none, 0, err);
+    if (tap_remember_passage(t, EVENT_MESSAGE_FORWARDED, JSON_NONE, NULL, false, err) < 0)
         return -1;
     message_event(&e, EVENT_MESSAGE_RECEIVED, &message);
-    return put_event(t, &e, err);
+    return tap_put_event(t, &e, err);
 }
 
 /* What is too deep or too much for an index is a message all the same: as much of its
@@ -531,8 +536,12 @@ int tap_receive(struct tap *t, enum direction d, str frame, struct exchange *x,
 
     t->direction = d;
     t->frame = tap_text(frame);
-    t->late = 0;
+    t->withheld = 0;
     t->cut = false;
+    t->unjudged = false;
+    t->verdict = (struct tap_verdict){ 0 };
+    buf_reset(&t->answers);
+    splice_begin(&t->splice, frame);
     t->passage_count = 0;
     t->upto = 0;
     t->is_batch = false;
@@ -542,44 +551,4 @@ int tap_receive(struct tap *t, enum direction d, str frame, struct exchange *x,
     t->is_batch =
         json_is(&t->json, JSON_ROOT, JSON_ARRAY) && json_count(&t->json, JSON_ROOT) > 0;
     return take_all(t, x, now, err);
-}
-
-/* --- time --- */
-
-static void time_out(struct tap *t, struct pending *p)
-{
-    lose(t, p, "call_timeout");
-    p->answered = true;
-    t->options.on_timeout(t->options.ctx, str_of(p->bytes, p->raw_n));
-}
-
-void tap_tick(struct tap *t, uint64_t now)
-{
-    struct pending *p = t->asked[TO_SERVER].oldest, *next;
-
-    for (; p; p = next) {
-        next = p->newer;
-        if (!p->call || p->method != RPC_TOOLS_CALL)
-            continue;
-        if (p->cancelled && now - p->at > TAP_CANCEL_GRACE) {
-            lose(t, p, "cancelled");
-            correlate_remove(&t->asked[TO_SERVER], p);
-        } else if (t->options.call_timeout && !p->cancelled &&
-                   now - p->at > t->options.call_timeout) {
-            time_out(t, p);
-        }
-    }
-}
-
-void tap_settle(struct tap *t)
-{
-    struct pending *p = t->asked[TO_SERVER].oldest, *next;
-
-    for (; p; p = next) {
-        next = p->newer;
-        if (!p->cancelled || !p->call || p->method != RPC_TOOLS_CALL)
-            continue;
-        lose(t, p, "cancelled");
-        correlate_remove(&t->asked[TO_SERVER], p);
-    }
 }

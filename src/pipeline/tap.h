@@ -38,6 +38,18 @@ enum direction {
     TO_CLIENT, /* s2c */
 };
 
+struct tap;
+
+/* What is to become of one element of a message to the server, said before anything is
+ * written of it. Zero: it goes on, and no policy spoke. */
+struct tap_verdict {
+    bool refused; /* it must not go on; a request is answered with an error */
+    const struct call_decision *decision; /* of a call; NULL: no policy */
+    int code;                             /* of the error */
+    str reason_code;
+    str message; /* for a person */
+};
+
 struct tap_options {
     struct session *session; /* borrowed */
     bool store_arguments, store_results;
@@ -47,6 +59,15 @@ struct tap_options {
 
     /* A call has waited too long: answer it with error -31007. `id` is JSON text. */
     void (*on_timeout)(void *ctx, str id);
+
+    /* May this element go to the server? What it borrows lives until the next call. NULL:
+     * all may. A message that is no JSON is RPC_INVALID at JSON_NONE. */
+    void (*judge)(void *ctx, const struct tap *t, const struct rpc *m,
+                  struct tap_verdict *out);
+
+    /* The client's tools/list is answered: cut with t->splice what is not for it. Or
+     * NULL. */
+    void (*list)(void *ctx, struct tap *t, const struct rpc *m);
     void *ctx;
 };
 
@@ -57,7 +78,7 @@ struct passage {
     uint64_t index; /* in its batch */
     struct open_call *call;
     bool release;
-    bool late; /* an answer to a call that we have answered: not for the client */
+    bool withheld; /* not for the other side: refused, or answered by us before */
 };
 
 /* What is to be said of a message that waits, when it has gone on. */
@@ -89,10 +110,14 @@ struct tap {
     struct content_hash digest;
     enum direction direction;
     bool is_batch;
-    size_t late; /* passages of the message that are */
-    bool cut;    /* …and were cut out of it: `frame` and `digest` are of the rest */
-    struct splice splice;
-    uint64_t seq;  /* of the first event of the message */
+    size_t withheld; /* passages of the message that are */
+    bool cut; /* something was cut out of it: `frame` and `digest` are of the rest */
+    struct splice splice;       /* what else is to be cut */
+    struct tap_verdict verdict; /* of the element at hand */
+    bool unjudged;              /* an element must not go on, and could not be withheld */
+    struct buf answers;         /* what we say to the client ourselves, one a line */
+    uint64_t lists_open;        /* tools/list of the client that are not answered */
+    uint64_t seq;               /* of the first event of the message */
     uint64_t upto; /* the log's size with all its events; 0: nothing was written */
     struct passage *passages;
     size_t passage_count, passage_cap;
@@ -116,13 +141,14 @@ void tap_release(struct tap *t);
 MUST_CHECK int tap_receive(struct tap *t, enum direction d, str frame, struct exchange *x,
                            uint64_t now, struct err *err);
 
-/* What of that message (`bytes` with its line end) is for the other side: all of it, or
- * the rest when late answers are cut out, which may be nothing. Only what is asked for
- * here is cut: not where its beginning has gone on already. */
-str tap_without_late(struct tap *t, str bytes);
+/* What of that message (`bytes` with its line end, as it was given) is for the other
+ * side: all of it, or the rest when something is withheld or cut, which may be nothing.
+ * Only what is asked for here is cut: not where its beginning has gone on already. On
+ * failure nothing of it must go on. */
+MUST_CHECK int tap_rest(struct tap *t, str bytes, str *rest, struct err *err);
 
 /* Has this element been cut out, or should it have been? */
-bool tap_is_late(const struct tap *t, uint32_t node);
+bool tap_is_withheld(const struct tap *t, uint32_t node);
 
 /* The message of the last tap_receive() has gone on. */
 void tap_forwarded(struct tap *t);

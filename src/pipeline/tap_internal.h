@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tap_internal - what tap.c, passage.c and tap_task.c share. Nobody else includes it. */
+/* tap_internal - what the files of the tap share. Nobody else includes it. */
 #ifndef PIPELINE_TAP_INTERNAL_H
 #define PIPELINE_TAP_INTERNAL_H
 
@@ -10,6 +10,35 @@ struct message tap_describe(const struct tap *t, const struct rpc *m, uint64_t i
 
 /* A message without the newline that ends it. */
 str tap_text(str frame);
+
+/* Record an event that is of no call. */
+MUST_CHECK int tap_put_event(struct tap *t, struct event *e, struct err *err);
+
+/* Record a tools/call, with the verdict at hand. */
+MUST_CHECK int tap_record_request(struct tap *t, const struct rpc *m, uint64_t index,
+                                  struct open_call **call, struct err *err);
+
+/* What is to be said of the element when it has gone on; it is the newest passage. */
+MUST_CHECK int tap_remember_passage(struct tap *t, enum event_type type, uint32_t node,
+                                    struct open_call *call, bool release,
+                                    struct err *err);
+
+/* The newest passage is not for the other side. */
+static inline void tap_withhold(struct tap *t)
+{
+    t->passages[t->passage_count - 1].withheld = true;
+    t->withheld++;
+}
+
+/* Ask the judge. Then: record that it is refused, and answer it. */
+bool tap_is_refused(struct tap *t, const struct rpc *m);
+MUST_CHECK int tap_refuse(struct tap *t, const struct rpc *m, uint64_t index,
+                          struct err *err);
+
+void tap_count_closed(struct tap *t, const struct pending *p);
+
+/* The call will not be answered: its receipt. The pending one stays. */
+void tap_lose(struct tap *t, struct pending *p, const char *reason);
 
 /* No answer to this one is awaited any more. */
 void tap_forget_pending(struct tap *t, enum direction asked, struct pending *p);

@@ -20,7 +20,7 @@
 struct err;
 
 #define CHANNEL_READ_BYTES ((size_t)64 << 10) /* of one read */
-#define CHANNEL_QUEUE_MAX  ((size_t)4 << 20)  /* bytes that one stream may owe */
+#define CHANNEL_QUEUE_MAX  ((size_t)80 << 20) /* bytes that one stream may owe */
 
 /* Called from the loop. A NULL hook is left out. */
 struct channel_events {

@@ -18,11 +18,13 @@
  * loop's. The loop may have given up on it by then. */
 struct lookup {
     struct lookup *next;
+    struct lookup *other; /* of those that wait, or that were started */
     struct shared *shared;
     char name[RESOLVE_NAME_MAX];
     struct resolved answer;
 
-    /* from here on the loop's alone */
+    struct resolver *resolver; /* from here on the loop's alone */
+    bool started;
     struct loop_timer *timer;
     void (*done)(void *ctx, const struct resolved *answer);
     void *ctx;
@@ -41,7 +43,10 @@ struct resolver {
     struct loop *loop;
     struct loop_watch *watch;
     struct shared *shared;
-    struct lookup **running; /* RESOLVE_THREADS of them, NULL where free */
+    unsigned running;       /* threads */
+    struct lookup *waiting; /* for one; the oldest first */
+    unsigned waiting_count;
+    struct lookup *started; /* linked by `other` */
 };
 
 static void let_go(struct shared *s)
@@ -137,6 +142,14 @@ static int start_thread(struct lookup *l, struct err *err)
 
 /* --- the loop --- */
 
+static void unlink_from(struct lookup **list, const struct lookup *l)
+{
+    while (*list && *list != l)
+        list = &(*list)->other;
+    if (*list)
+        *list = l->other;
+}
+
 static void answer(struct lookup *l, const struct resolved *with)
 {
     void (*done)(void *ctx, const struct resolved *) = l->done;
@@ -149,18 +162,44 @@ static void answer(struct lookup *l, const struct resolved *with)
     done(l->ctx, with);
 }
 
+/* The thread still has it, if it has one. */
 static void on_late(void *ctx)
 {
     static const struct resolved nothing;
+    struct lookup *l = ctx;
+    struct resolver *r = l->resolver;
 
-    answer(ctx, &nothing); /* the thread still has it */
+    if (l->started) {
+        answer(l, &nothing);
+        return;
+    }
+    unlink_from(&r->waiting, l);
+    r->waiting_count--;
+    answer(l, &nothing);
+    free(l);
 }
 
-static void forget(struct resolver *r, const struct lookup *l)
+/* Without a thread it waits, and is late. */
+static void start_waiting(struct resolver *r)
 {
-    for (size_t i = 0; i < RESOLVE_THREADS; i++) {
-        if (r->running[i] == l)
-            r->running[i] = NULL;
+    struct err ignored;
+
+    while (r->waiting && r->running < RESOLVE_THREADS) {
+        struct lookup *l = r->waiting;
+
+        pthread_mutex_lock(&r->shared->mutex);
+        r->shared->holders++;
+        pthread_mutex_unlock(&r->shared->mutex);
+        if (start_thread(l, &ignored) < 0) {
+            let_go(r->shared);
+            return;
+        }
+        r->waiting = l->other;
+        r->waiting_count--;
+        r->running++;
+        l->started = true;
+        l->other = r->started;
+        r->started = l;
     }
 }
 
@@ -186,10 +225,12 @@ static void on_finished(void *ctx, unsigned events)
     (void)events;
     for (; l; l = next) {
         next = l->next;
-        forget(r, l);
+        unlink_from(&r->started, l);
+        r->running--;
         answer(l, &l->answer);
         free(l);
     }
+    start_waiting(r);
 }
 
 int resolver_new(struct resolver **out, struct loop *loop, struct err *err)
@@ -197,11 +238,11 @@ int resolver_new(struct resolver **out, struct loop *loop, struct err *err)
     struct resolver *r = calloc(1, sizeof(*r));
     struct shared *s = calloc(1, sizeof(*s));
 
-    if (r)
-        r->running = calloc(RESOLVE_THREADS, sizeof(struct lookup *));
-    if (!r || !s || !r->running ||
-        (s->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
-        goto no_memory;
+    if (!r || !s || (s->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0) {
+        free(r);
+        free(s);
+        return err_set(err, ERR_NOMEM, "no memory to look names up");
+    }
     pthread_mutex_init(&s->mutex, NULL);
     s->holders = 1;
     r->loop = loop;
@@ -213,12 +254,6 @@ int resolver_new(struct resolver **out, struct loop *loop, struct err *err)
     loop_watch_set(r->watch, LOOP_READABLE);
     *out = r;
     return 0;
-no_memory:
-    if (r)
-        free(r->running);
-    free(r);
-    free(s);
-    return err_set(err, ERR_NOMEM, "no memory to look names up");
 }
 
 static void free_finished(struct lookup *l)
@@ -231,74 +266,73 @@ static void free_finished(struct lookup *l)
     }
 }
 
+/* Timers first: once `left` is said, threads free what they have. */
+static void free_timers(struct resolver *r)
+{
+    for (struct lookup *l = r->started; l; l = l->other)
+        loop_timer_free(l->timer);
+    while (r->waiting) {
+        struct lookup *l = r->waiting;
+
+        r->waiting = l->other;
+        loop_timer_free(l->timer);
+        free(l);
+    }
+}
+
 void resolver_free(struct resolver *r)
 {
     struct lookup *finished;
 
     if (!r)
         return;
+    free_timers(r);
     pthread_mutex_lock(&r->shared->mutex);
     r->shared->left = true;
     finished = r->shared->finished;
     r->shared->finished = NULL;
     pthread_mutex_unlock(&r->shared->mutex);
-    for (size_t i = 0; i < RESOLVE_THREADS; i++) {
-        if (r->running[i] && r->running[i]->done)
-            loop_timer_free(r->running[i]->timer);
-    }
     free_finished(finished);
     loop_watch_free(r->watch);
     let_go(r->shared);
-    free(r->running);
     free(r);
 }
 
-static struct lookup **free_place(struct resolver *r)
+static void wait_for_thread(struct resolver *r, struct lookup *l)
 {
-    for (size_t i = 0; i < RESOLVE_THREADS; i++) {
-        if (!r->running[i])
-            return &r->running[i];
-    }
-    return NULL;
-}
+    struct lookup **last = &r->waiting;
 
-static int begin(struct resolver *r, struct lookup *l, struct err *err)
-{
-    if (loop_timer_new(&l->timer, r->loop, on_late, l, err) < 0)
-        return -1;
-    loop_timer_set(l->timer, RESOLVE_WAIT, false);
-    l->shared = r->shared;
-    pthread_mutex_lock(&r->shared->mutex);
-    r->shared->holders++;
-    pthread_mutex_unlock(&r->shared->mutex);
-    if (start_thread(l, err) == 0)
-        return 0;
-    loop_timer_free(l->timer);
-    let_go(r->shared);
-    return -1;
+    while (*last)
+        last = &(*last)->other;
+    *last = l;
+    r->waiting_count++;
+    start_waiting(r);
 }
 
 int resolve(struct resolver *r, const char *name,
             void (*done)(void *ctx, const struct resolved *answer), void *ctx,
             struct err *err)
 {
-    struct lookup **place = free_place(r), *l;
     size_t n = strlen(name);
+    struct lookup *l;
 
-    if (!place || n == 0 || n >= RESOLVE_NAME_MAX)
-        return err_set(err, ERR_LIMIT, "%s",
-                       place ? "no host name" : "too many names are being looked up");
+    if (n == 0 || n >= RESOLVE_NAME_MAX)
+        return err_set(err, ERR_LIMIT, "no host name");
+    if (r->waiting_count == RESOLVE_WAITING)
+        return err_set(err, ERR_LIMIT, "too many names are being looked up");
     l = calloc(1, sizeof(*l));
     if (!l)
         return err_set(err, ERR_NOMEM, "no memory to look a name up");
     memcpy(l->name, name, n);
-
+    l->resolver = r;
+    l->shared = r->shared;
     l->done = done;
     l->ctx = ctx;
-    *place = l;
-    if (begin(r, l, err) == 0)
-        return 0;
-    *place = NULL;
-    free(l);
-    return -1;
+    if (loop_timer_new(&l->timer, r->loop, on_late, l, err) < 0) {
+        free(l);
+        return -1;
+    }
+    loop_timer_set(l->timer, RESOLVE_WAIT, false);
+    wait_for_thread(r, l);
+    return 0;
 }

@@ -21,6 +21,7 @@ struct resolver;
 #define RESOLVE_WAIT      2000 /* ms */
 #define RESOLVE_ADDRESSES 64   /* of one name; one with more has not answered */
 #define RESOLVE_THREADS   32   /* names at once; those that hang count */
+#define RESOLVE_WAITING   1024 /* names that wait for a thread; their time runs */
 #define RESOLVE_NAME_MAX  254  /* with its NUL */
 
 struct resolved {

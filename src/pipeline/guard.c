@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pipeline/guard.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "evidence/log.h"
+#include "transport/resolve.h"
+
+#define DENIED  -31001
+#define REFUSED -31004 /* malformed or ambiguous */
+
+struct known_name {
+    struct aside *aside;
+    char name[RESOLVE_NAME_MAX];
+    struct resolved answer;
+};
+
+void guard_say(const struct guard *g, const char *fmt, ...)
+{
+    char sentence[600];
+    va_list ap;
+
+    if (!g->options.say)
+        return;
+    va_start(ap, fmt);
+    vsnprintf(sentence, sizeof(sentence), fmt, ap);
+    va_end(ap);
+    g->options.say(g->options.say_ctx, sentence);
+}
+
+/* --- opening --- */
+
+static bool wants_names(const struct policy *p)
+{
+    for (size_t i = 0; i < p->constraint_count; i++) {
+        if (p->constraints[i].deny_private_hosts)
+            return true;
+    }
+    return false;
+}
+
+static int record_load(struct guard *g, const char *hash, bool good, struct err *err)
+{
+    CLEANUP(event_release) struct event e = { 0 };
+
+    event_init(&e, EVENT_POLICY_LOADED);
+    event_add_cstr(&e, "policy_hash", hash);
+    event_add_bool(&e, "ok", good);
+    return session_put(g->options.session, &e, NULL, err);
+}
+
+static int take_policy(struct guard *g, struct err *err)
+{
+    int64_t now = clock_now(log_clock(g->options.log));
+
+    if (!g->options.file)
+        return 0;
+    g->file = *g->options.file;
+    *g->options.file = (struct policy_file){ .path = NULL };
+    g->has_names = wants_names(g->file.policy);
+    if (counters_init(&g->counters, g->file.policy, now, err) < 0)
+        return -1;
+    return record_load(g, g->file.hash, true, err);
+}
+
+int guard_open(struct guard *g, const struct guard_options *options, struct err *err)
+{
+    *g = (struct guard){ .options = *options };
+    arena_init(&g->arena, DECIDE_MEMORY);
+    if (!getcwd(g->cwd, sizeof(g->cwd)))
+        g->cwd[0] = '\0'; /* relative paths are refused then */
+    return take_policy(g, err) < 0 ? -1 : guard_open_pins(g, err);
+}
+
+static void free_aside(struct aside *a)
+{
+    buf_release(&a->bytes);
+    free(a->known);
+    free(a);
+}
+
+void guard_release(struct guard *g)
+{
+    resolver_free(g->resolver);
+    while (g->asides) {
+        struct aside *next = g->asides->next;
+
+        free_aside(g->asides);
+        g->asides = next;
+    }
+    counters_release(&g->counters);
+    policy_file_release(&g->file);
+    arena_release(&g->arena);
+    buf_release(&g->text);
+    pins_release(&g->pins);
+    pins_release(&g->offered);
+    *g = (struct guard){ 0 };
+}
+
+/* --- judging --- */
+
+static struct decide_env env_of(const struct guard *g)
+{
+    return (struct decide_env){ .cwd = str_from(g->cwd),
+                                .now = clock_now(log_clock(g->options.log)) };
+}
+
+static const struct known_name *find_name(const struct aside *a, str name)
+{
+    for (size_t i = 0; a && i < a->known_count; i++) {
+        if (str_is(name, a->known[i].name))
+            return &a->known[i];
+    }
+    return NULL;
+}
+
+/* The addresses of a name, as policy/ has them; none when nobody answered. */
+static struct answer_view answer_of(struct guard *g, str name)
+{
+    const struct known_name *k = find_name(g->at_hand, name);
+    size_t n = k ? k->answer.count : 0;
+    struct address *a = n ? arena_alloc(&g->arena, n * sizeof(*a)) : NULL;
+
+    if (!a)
+        return (struct answer_view){ NULL, 0 };
+    for (size_t i = 0; i < n; i++)
+        a[i] = k->answer.at[i].v6 ? address_v6(k->answer.at[i].bytes)
+                                  : address_v4(k->answer.at[i].bytes);
+    return (struct answer_view){ a, n };
+}
+
+static void conclude(struct guard *g, const struct decide_env *env)
+{
+    struct answer_view answers[DECIDE_NAMES_MAX];
+    struct decision *d = &g->decision;
+
+    for (size_t i = 0; i < d->name_count; i++)
+        answers[i] = answer_of(g, d->names[i]);
+    decide_conclude(g->file.policy, &g->counters, env, answers, d);
+}
+
+static void deny_changed(struct decision *d, str tool)
+{
+    *d = (struct decision){ .verdict = VERDICT_DENIED,
+                            .ref = STR("pin"),
+                            .reason = STR("the definition of the tool is not the one "
+                                          "that was pinned"),
+                            .tool = tool };
+}
+
+static void decide(struct guard *g, const struct call_view *call)
+{
+    struct decide_env env = env_of(g);
+    struct decision *d = &g->decision;
+
+    decide_examine(g->file.policy, &g->counters, call, &env, &g->arena, d);
+    if (d->verdict == VERDICT_NEEDS_NAMES)
+        conclude(g, &env);
+    if (d->verdict == VERDICT_ALLOWED && guard_pin(g) == POLICY_PIN_STRICT &&
+        guard_has_changed(g, call->tool))
+        deny_changed(d, call->tool);
+    if (d->verdict == VERDICT_ALLOWED)
+        counters_advance(&g->counters, g->file.policy, call->tool);
+}
+
+/* "denylist[0]" gives denylist. */
+static str code_of(str ref)
+{
+    size_t n = 0;
+
+    while (n < ref.n && ref.p[n] != '[' && ref.p[n] != '.')
+        n++;
+    return str_first(ref, n);
+}
+
+static void judge_call(struct guard *g, const struct rpc *m, struct tap_verdict *out)
+{
+    struct decision *d = &g->decision;
+    struct call_view call;
+    bool malformed;
+
+    call_view_read(&call, m, &g->arena);
+    decide(g, &call);
+    malformed = str_is(d->ref, "malformed");
+    g->record =
+        (struct call_decision){ .verdict =
+                                    d->verdict == VERDICT_ALLOWED ? "allowed" : "denied",
+                                .policy_ref = d->ref,
+                                .reason = d->reason,
+                                .policy_hash = str_from(g->file.hash) };
+    out->decision = &g->record;
+    if (d->verdict == VERDICT_ALLOWED)
+        return;
+    g->violations++;
+    out->refused = g->options.enforce;
+    out->code = malformed ? REFUSED : DENIED;
+    out->reason_code = code_of(d->ref);
+    buf_reset(&g->text);
+    buf_printf(&g->text, "assay: the policy does not allow this call (%.*s: %.*s)",
+               STR_ARG(d->ref), STR_ARG(d->reason));
+    out->message = buf_str(&g->text);
+}
+
+/* Could two parsers read it differently, or is it nothing that we can read? */
+static bool is_ambiguous(const struct rpc *m)
+{
+    return m->node == JSON_NONE || m->kind == RPC_INVALID ||
+           m->json->nodes[m->node].flags & JSON_TAINTED;
+}
+
+static bool is_blank(str s)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        if (s.p[i] != ' ' && s.p[i] != '\t' && s.p[i] != '\r' && s.p[i] != '\n')
+            return false;
+    }
+    return true;
+}
+
+void guard_judge(struct guard *g, const struct tap *t, const struct rpc *m,
+                 struct tap_verdict *out)
+{
+    bool is_call = m->method == RPC_TOOLS_CALL &&
+                   (m->kind == RPC_REQUEST || m->kind == RPC_NOTIFICATION);
+
+    if (!g->file.policy)
+        return;
+    arena_reset(&g->arena);
+    if (is_call) {
+        judge_call(g, m, out);
+        return;
+    }
+    if (!g->options.enforce || !is_ambiguous(m) ||
+        (m->node == JSON_NONE && is_blank(t->frame)))
+        return;
+    g->violations++;
+    *out = (struct tap_verdict){
+        .refused = true,
+        .code = REFUSED,
+        .reason_code = STR("malformed"),
+        .message = STR("assay: this message is not sent on: it is malformed or can be "
+                       "read in two ways"),
+    };
+}
+
+/* --- waiting for names --- */
+
+static bool has_name(const struct aside *a, str name)
+{
+    return find_name(a, name) != NULL;
+}
+
+/* Note a name that is not known yet; too many stay unknown, and are denied. */
+static void want_name(struct aside *a, const struct aside *before, str name)
+{
+    if (name.n >= RESOLVE_NAME_MAX || has_name(a, name) || has_name(before, name) ||
+        a->known_count == GUARD_NAMES_MAX)
+        return;
+    memcpy(a->known[a->known_count].name, name.p, name.n);
+    a->known[a->known_count++].aside = a;
+}
+
+static void want_names_of(struct guard *g, struct aside *a, const struct json *j,
+                          uint32_t node)
+{
+    struct decide_env env = env_of(g);
+    struct decision d;
+    struct call_view call;
+    struct rpc m;
+
+    rpc_read(&m, j, node);
+    if (m.method != RPC_TOOLS_CALL || m.kind == RPC_INVALID || m.kind == RPC_RESPONSE)
+        return;
+    call_view_read(&call, &m, &g->arena);
+    decide_examine(g->file.policy, &g->counters, &call, &env, &g->arena, &d);
+    for (size_t i = 0; d.verdict == VERDICT_NEEDS_NAMES && i < d.name_count; i++)
+        want_name(a, g->at_hand, d.names[i]);
+}
+
+static void want_names(struct guard *g, struct aside *a, str bytes)
+{
+    struct json j = { 0 };
+    struct err ignored;
+
+    arena_reset(&g->arena);
+    if (json_parse(&j, bytes, NULL, &ignored) == 0) {
+        if (json_is(&j, JSON_ROOT, JSON_ARRAY)) {
+            json_each (&j, JSON_ROOT, at)
+                want_names_of(g, a, &j, at);
+        } else {
+            want_names_of(g, a, &j, JSON_ROOT);
+        }
+    }
+    json_release(&j);
+}
+
+static void forget(struct guard *g, struct aside *a)
+{
+    struct aside **at = &g->asides;
+
+    while (*at && *at != a)
+        at = &(*at)->next;
+    if (*at)
+        *at = a->next;
+    free_aside(a);
+}
+
+static void deliver(struct guard *g, struct aside *a)
+{
+    a->delivered = true;
+    g->aside_bytes -= a->bytes.n;
+    g->at_hand = a;
+    g->options.ready(g->options.ready_ctx, a);
+    g->at_hand = NULL;
+}
+
+static void on_name(void *ctx, const struct resolved *answer)
+{
+    struct known_name *k = ctx;
+    struct aside *a = k->aside;
+    struct guard *g = a->guard;
+
+    k->answer = *answer;
+    if (--a->open > 0)
+        return;
+    if (!a->delivered)
+        deliver(g, a);
+    forget(g, a);
+}
+
+/* What nobody can be asked about stays without an answer. */
+static void ask(struct guard *g, struct aside *a)
+{
+    struct err ignored;
+
+    for (size_t i = 0; i < a->known_count; i++) {
+        if (resolve(g->resolver, a->known[i].name, on_name, &a->known[i], &ignored) == 0)
+            a->open++;
+    }
+}
+
+static struct aside *new_aside(struct guard *g, str bytes, struct exchange *x)
+{
+    struct aside *a = calloc(1, sizeof(*a));
+
+    if (a)
+        a->known = calloc(GUARD_NAMES_MAX, sizeof(*a->known));
+    if (!a || !a->known) {
+        free(a);
+        return NULL;
+    }
+    a->guard = g;
+    a->exchange = x;
+    a->bytes.max = bytes.n + 1;
+    return a;
+}
+
+bool guard_wait(struct guard *g, str bytes, struct exchange *x)
+{
+    struct err ignored;
+    struct aside *a;
+
+    if (!g->has_names || bytes.n == 0 ||
+        (!g->resolver && resolver_new(&g->resolver, g->options.loop, &ignored) < 0))
+        return false; /* names without an answer are denied */
+    a = new_aside(g, bytes, x);
+    if (!a)
+        return false;
+    want_names(g, a, bytes);
+    if (a->known_count)
+        buf_add(&a->bytes, bytes);
+    if (a->known_count && !a->bytes.failed)
+        ask(g, a);
+    if (a->open == 0) {
+        free_aside(a);
+        return false;
+    }
+    g->aside_bytes += a->bytes.n;
+    a->next = g->asides;
+    g->asides = a;
+    return true;
+}
+
+/* Their answers still come, and find that nobody waits. */
+void guard_flush(struct guard *g)
+{
+    for (struct aside *a = g->asides; a; a = a->next) {
+        if (!a->delivered)
+            deliver(g, a);
+    }
+}
+
+/* --- a new file --- */
+
+static int replace(struct guard *g, struct policy_file *next, struct err *err)
+{
+    if (policy_file_keep(next, log_dir(g->options.log), err) < 0 ||
+        counters_move(&g->counters, g->file.policy, next->policy, err) < 0)
+        return -1;
+    policy_file_release(&g->file);
+    g->file = *next;
+    *next = (struct policy_file){ 0 };
+    g->has_names = wants_names(g->file.policy);
+    return 0;
+}
+
+void guard_reload(struct guard *g)
+{
+    struct policy_file next = { 0 };
+    struct err err = { 0 }, ignored;
+    bool good;
+
+    if (!g->file.policy)
+        return;
+    good =
+        policy_file_load(&next, g->file.path, &err) == 0 && replace(g, &next, &err) == 0;
+    if (good)
+        guard_say(g, "the policy was loaded anew: %s", g->file.hash);
+    else
+        guard_say(g, "%s; the policy stays as it was (%s)", err.msg, g->file.hash);
+    if (record_load(g, good || !next.hash[0] ? g->file.hash : next.hash, good, &ignored) <
+        0)
+        guard_say(g, "%s", ignored.msg);
+    policy_file_release(&next);
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * guard - the policy of a session: it judges what the client wants to send, before a byte
+ * of it reaches the server.
+ *
+ *     guard_wait    names have to be looked up first: the message is put aside, and comes
+ *                   back through the hook `ready` within two seconds
+ *     guard_judge   allowed or denied, and for what reason
+ *     guard_list    what of a list of tools is not for the client (guard_list.c)
+ *     guard_reload  read the file anew
+ *
+ * In the profile guard a refusal is one; in audit it is advice, recorded and passed on.
+ * What cannot be judged is denied. Nothing here writes to the client or the server.
+ */
+#ifndef PIPELINE_GUARD_H
+#define PIPELINE_GUARD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/attr.h"
+#include "base/buf.h"
+#include "evidence/session.h"
+#include "pipeline/policy_file.h"
+#include "pipeline/tap.h"
+#include "policy/decide.h"
+#include "policy/pin.h"
+
+struct err;
+struct exchange;
+struct loop;
+struct resolver;
+
+#define GUARD_NAMES_MAX                                                                  \
+    64 /* names of one message that are looked up; more are denied                       \
+        */
+
+/* A message that waits for its names. */
+struct aside {
+    struct aside *next;
+    struct guard *guard;
+    struct buf bytes;
+    struct exchange *exchange;
+    unsigned open; /* names that have no answer yet */
+    bool delivered;
+    struct known_name *known;
+    size_t known_count;
+};
+
+struct guard_options {
+    struct loop *loop;
+    struct log *log;
+    struct session *session;
+    struct policy_file *file; /* NULL: no policy; pins only. Taken over */
+    const char *server_id;
+    bool enforce;        /* profile guard */
+    enum policy_pin pin; /* as the flag; POLICY_PIN_UNSET: as the policy, else warn */
+    bool show_denied_tools;
+
+    /* The names of this one are known now, or will not be: take it again. */
+    void (*ready)(void *ctx, struct aside *a);
+    void (*say)(void *ctx, const char *sentence);
+    void *ready_ctx, *say_ctx;
+};
+
+struct guard {
+    struct guard_options options;
+    struct policy_file file;
+    bool has_names; /* the policy may want names to be looked up */
+    struct counters counters;
+    char cwd[4096];
+    struct arena arena;
+    struct decision decision;
+    struct call_decision record; /* the decision, as evidence has it */
+    struct buf text;             /* of the answer */
+    uint64_t violations;
+
+    struct resolver *resolver; /* made when it is needed */
+    struct aside *asides;
+    size_t aside_bytes;          /* that wait */
+    const struct aside *at_hand; /* whose names are known */
+
+    char pin_dir[4096];  /* pins/<server> of the audit directory */
+    struct pins pins;    /* as they were pinned */
+    struct pins offered; /* what differs from them now */
+    bool pinned_before;  /* there were pins when the session began */
+    bool pins_loaded;
+};
+
+MUST_CHECK int guard_open(struct guard *g, const struct guard_options *options,
+                          struct err *err);
+void guard_release(struct guard *g); /* safe on a zeroed one */
+
+/* Hooks of the tap. */
+void guard_judge(struct guard *g, const struct tap *t, const struct rpc *m,
+                 struct tap_verdict *out);
+void guard_list(struct guard *g, struct tap *t, const struct rpc *m);
+
+/* True: the message (of the client, `bytes` with its line end) was put aside. */
+bool guard_wait(struct guard *g, str bytes, struct exchange *x);
+
+/* Deliver now what waits, with the names that are known. */
+void guard_flush(struct guard *g);
+
+static inline bool guard_is_waiting(const struct guard *g)
+{
+    return g->aside_bytes > 0;
+}
+
+/* Must a long answer be seen whole, while a list is awaited? */
+bool guard_cuts_lists(const struct guard *g);
+
+enum policy_pin guard_pin(const struct guard *g);
+
+/* A bad new file keeps the old one. Either is said and recorded. */
+void guard_reload(struct guard *g);
+
+/* --- guard_list.c --- */
+
+MUST_CHECK int guard_open_pins(struct guard *g, struct err *err);
+
+/* Has the definition of this tool changed since it was pinned? */
+bool guard_has_changed(const struct guard *g, str tool);
+
+void guard_say(const struct guard *g, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+#endif

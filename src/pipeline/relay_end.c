@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a session ends, step by step; the order is that of docs/proxy.md. */
+#include <signal.h>
+#include <stdio.h>
+
+#include "pipeline/relay_internal.h"
+
+/* What waits for the disk goes on first, and a part's pack is finished. */
+void relay_try_stop(struct relay *r)
+{
+    if (r->phase == OVER && gate_is_empty(&r->gate) && !r->upkeep.packing)
+        loop_stop(r->loop);
+}
+
+static size_t owed_to_client(const struct relay *r)
+{
+    const struct endpoint *e = &r->side[TO_CLIENT].endpoint;
+
+    return r->client_gone ? 0 : e->type->queued(e) + r->gate.bytes[TO_CLIENT];
+}
+
+void relay_over(struct relay *r)
+{
+    r->undelivered = r->undelivered || owed_to_client(r) > 0;
+    r->phase = OVER;
+    relay_try_stop(r);
+}
+
+/* The first sight of the end of answers; later ones are its consequences. */
+void relay_no_more_answers(struct relay *r, const char *reason)
+{
+    if (!r->open_calls)
+        r->open_calls = reason;
+}
+
+/* A grandchild may hold the pipe for ever, and a client may never read: neither is waited
+ * for without end. */
+void relay_flush_on(struct relay *r)
+{
+    if (owed_to_client(r) == 0 && (r->server_ended || r->client_gone))
+        relay_over(r);
+    else
+        loop_timer_set(r->deadline, RELAY_LAST_WORDS, false);
+}
+
+void relay_begin_flush(struct relay *r)
+{
+    if (r->phase >= FLUSHING)
+        return;
+    r->phase = FLUSHING;
+    relay_no_more_answers(r, "server_exit");
+    channel_read(&r->side[TO_CLIENT].in, false);
+    r->flush_ends = loop_now(r->loop) + r->o->shutdown_timeout;
+    relay_flush_on(r);
+}
+
+static void flush_late(struct relay *r)
+{
+    if (owed_to_client(r) == 0 || loop_now(r->loop) >= r->flush_ends)
+        relay_over(r);
+    else
+        relay_flush_on(r);
+}
+
+void relay_kill_now(struct relay *r)
+{
+    child_signal(&r->child, SIGKILL);
+    relay_begin_flush(r);
+}
+
+void relay_why(struct relay *r, const char *reason, bool clean)
+{
+    if (r->reason[0])
+        return; /* what came first is the reason */
+    snprintf(r->reason, sizeof(r->reason), "%s", reason);
+    r->clean = clean;
+}
+
+void relay_terminate(struct relay *r, int number, uint64_t grace)
+{
+    r->phase = TERMINATING;
+    r->ended_server = true;
+    child_signal(&r->child, number);
+    loop_timer_set(r->deadline, grace, false);
+}
+
+/* Nobody is waited for any more but the server itself. */
+void relay_leave(struct relay *r)
+{
+    if (r->phase >= LEAVING)
+        return;
+    r->phase = LEAVING;
+    relay_no_more_answers(r, r->server_ended  ? "server_exit"
+                             : r->client_gone ? "client_gone"
+                                              : "shutdown");
+    channel_read(&r->side[TO_CLIENT].in, false);
+    r->side[TO_SERVER].endpoint.type->finish(&r->side[TO_SERVER].endpoint);
+    if (r->signalled)
+        relay_terminate(r, r->signal_number, RELAY_TERM_GRACE);
+    else
+        loop_timer_set(r->deadline, RELAY_EXIT_GRACE, false);
+}
+
+void relay_drain(struct relay *r)
+{
+    if (r->phase == FLUSHING)
+        relay_flush_on(r);
+    if (r->phase >= DRAINING)
+        return;
+    guard_flush(&r->guard); /* nobody waits for names any more */
+    r->phase = DRAINING;
+    channel_read(&r->side[TO_CLIENT].in, false);
+    if (r->client_ended)
+        r->side[TO_SERVER].endpoint.type->finish(&r->side[TO_SERVER].endpoint);
+    if (tap_open_calls(&r->tap) == 0 || r->server_ended || r->client_gone)
+        relay_leave(r);
+    else
+        loop_timer_set(r->deadline, r->o->shutdown_timeout, false);
+}
+
+void relay_on_deadline(void *ctx)
+{
+    struct relay *r = ctx;
+
+    switch (r->phase) {
+    case DRAINING:
+        relay_leave(r);
+        break;
+    case LEAVING:
+        relay_terminate(r, SIGTERM, RELAY_TERM_GRACE);
+        break;
+    case TERMINATING:
+        relay_kill_now(r);
+        break;
+    case FLUSHING:
+        flush_late(r);
+        break;
+    case OVER:
+        relay_try_stop(r);
+        break;
+    case RUNNING:
+        break;
+    }
+}

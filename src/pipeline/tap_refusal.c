@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What must not go to the server: recorded, withheld, answered. */
+#include "base/err.h"
+#include "pipeline/answer.h"
+#include "pipeline/tap_internal.h"
+
+bool tap_is_refused(struct tap *t, const struct rpc *m)
+{
+    t->verdict = (struct tap_verdict){ 0 };
+    if (t->direction == TO_SERVER && t->options.judge)
+        t->options.judge(t->options.ctx, t, m, &t->verdict);
+    return t->verdict.refused;
+}
+
+static void answer(struct tap *t, const struct rpc *m, const char *receipt)
+{
+    const struct tap_verdict *v = &t->verdict;
+    struct answer a = { .id = STR("null"),
+                        .code = v->code,
+                        .message = v->message,
+                        .reason_code = v->reason_code,
+                        .receipt_id = str_from(receipt) };
+
+    if (m->kind == RPC_NOTIFICATION || m->kind == RPC_RESPONSE)
+        return;
+    if (m->kind == RPC_REQUEST)
+        a.id = json_raw(&t->json, m->id);
+    if (v->decision)
+        a.policy_ref = v->decision->policy_ref;
+    answer_add(&t->answers, &a);
+}
+
+static int deny_call(struct tap *t, const struct rpc *m, uint64_t index,
+                     struct open_call *call, struct err *err)
+{
+    struct message message = tap_describe(t, m, index);
+    struct call_denial denial = { .reason_codes = &t->verdict.reason_code,
+                                  .reason_count = 1 };
+
+    if (t->verdict.decision)
+        denial.policy_ref = t->verdict.decision->policy_ref;
+    return session_deny(t->options.session, call, &message, &denial, &t->upto, err);
+}
+
+/* The answer is given whatever becomes of the evidence: the call does not go on. */
+static int refuse_call(struct tap *t, const struct rpc *m, uint64_t index,
+                       struct err *err)
+{
+    struct open_call *call = NULL;
+    int r = tap_record_request(t, m, index, &call, err);
+
+    if (r == 0)
+        r = deny_call(t, m, index, call, err);
+    answer(t, m, r == 0 ? call->call.receipt_id : NULL);
+    if (call)
+        session_release(t->options.session, call);
+    return r;
+}
+
+static enum event_type received(const struct rpc *m)
+{
+    switch (m->kind) {
+    case RPC_REQUEST:
+        return EVENT_REQUEST_RECEIVED;
+    case RPC_NOTIFICATION:
+        return EVENT_NOTIFICATION_RECEIVED;
+    case RPC_RESPONSE:
+        return EVENT_RESPONSE_RECEIVED;
+    case RPC_INVALID:
+        break;
+    }
+    return EVENT_MESSAGE_RECEIVED;
+}
+
+static int refuse_other(struct tap *t, const struct rpc *m, uint64_t index,
+                        struct err *err)
+{
+    CLEANUP(event_release) struct event e = { 0 };
+    struct message message = tap_describe(t, m, index);
+    int r;
+
+    message_event(&e, received(m), &message);
+    r = tap_put_event(t, &e, err);
+    if (r == 0) {
+        message_event(&e, EVENT_REQUEST_DENIED, &message);
+        event_add_texts(&e, "reason_codes", &t->verdict.reason_code, 1);
+        r = tap_put_event(t, &e, err);
+    }
+    answer(t, m, NULL);
+    return r;
+}
+
+int tap_refuse(struct tap *t, const struct rpc *m, uint64_t index, struct err *err)
+{
+    if (tap_remember_passage(t, EVENT_MESSAGE_FORWARDED, m->node, NULL, false, err) < 0) {
+        t->unjudged = true;
+        return -1;
+    }
+    tap_withhold(t);
+    if (m->method == RPC_TOOLS_CALL && m->kind != RPC_INVALID && m->kind != RPC_RESPONSE)
+        return refuse_call(t, m, index, err);
+    return refuse_other(t, m, index, err);
+}

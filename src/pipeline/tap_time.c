@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls whose time is over; declared in tap.h. */
+#include "base/err.h"
+#include "pipeline/tap.h"
+#include "pipeline/tap_internal.h"
+
+void tap_lose(struct tap *t, struct pending *p, const char *reason)
+{
+    struct err ignored;
+
+    if (session_lose(t->options.session, p->call, reason, NULL, &ignored) == 0)
+        session_release(t->options.session, p->call);
+    p->call = NULL;
+    tap_count_closed(t, p);
+}
+
+static void time_out(struct tap *t, struct pending *p)
+{
+    tap_lose(t, p, "call_timeout");
+    p->answered = true;
+    t->options.on_timeout(t->options.ctx, str_of(p->bytes, p->raw_n));
+}
+
+void tap_tick(struct tap *t, uint64_t now)
+{
+    struct pending *p = t->asked[TO_SERVER].oldest, *next;
+
+    for (; p; p = next) {
+        next = p->newer;
+        if (!p->call || p->method != RPC_TOOLS_CALL)
+            continue;
+        if (p->cancelled && now - p->at > TAP_CANCEL_GRACE) {
+            tap_lose(t, p, "cancelled");
+            correlate_remove(&t->asked[TO_SERVER], p);
+        } else if (t->options.call_timeout && !p->cancelled &&
+                   now - p->at > t->options.call_timeout) {
+            time_out(t, p);
+        }
+    }
+}
+
+void tap_settle(struct tap *t)
+{
+    struct pending *p = t->asked[TO_SERVER].oldest, *next;
+
+    for (; p; p = next) {
+        next = p->newer;
+        if (!p->cancelled || !p->call || p->method != RPC_TOOLS_CALL)
+            continue;
+        tap_lose(t, p, "cancelled");
+        correlate_remove(&t->asked[TO_SERVER], p);
+    }
+}
