@@ -45,7 +45,7 @@ refused() { # TEXT FLAGS…: exit 3, one line, and the server did not run
 }
 
 # --- what is refused before anything happens ---
-refused "no policies yet" --profile guard
+refused "needs a policy" --profile guard
 refused "escrow is reserved" --profile escrow
 refused "--profile cannot be 'x'" --profile x
 refused "--durability cannot be" --durability fast
@@ -53,7 +53,7 @@ refused "--on-evidence-failure cannot be" --on-evidence-failure maybe
 refused "given twice" --durability write --durability group
 refused "there is no flag" --upstream-url http://localhost/mcp
 refused "there is no flag" --listen 127.0.0.1:1
-refused "there is no flag" --policy p.yaml
+refused "cannot open" --policy p.yaml
 refused "there is no flag" --workbench
 refused "not both" --auto-pack --no-auto-pack
 refused "--pack-interval is" --pack-interval 0r
