@@ -96,8 +96,7 @@ void guard_release(struct guard *g)
     policy_file_release(&g->file);
     arena_release(&g->arena);
     buf_release(&g->text);
-    pins_release(&g->pins);
-    pins_release(&g->offered);
+    pinboard_release(&g->board);
     *g = (struct guard){ 0 };
 }
 

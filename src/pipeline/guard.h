@@ -21,10 +21,10 @@
 #include "base/attr.h"
 #include "base/buf.h"
 #include "evidence/session.h"
+#include "pipeline/pinboard.h"
 #include "pipeline/policy_file.h"
 #include "pipeline/tap.h"
 #include "policy/decide.h"
-#include "policy/pin.h"
 
 struct err;
 struct exchange;
@@ -80,11 +80,7 @@ struct guard {
     size_t aside_bytes;          /* that wait */
     const struct aside *at_hand; /* whose names are known */
 
-    char pin_dir[4096];  /* pins/<server> of the audit directory */
-    struct pins pins;    /* as they were pinned */
-    struct pins offered; /* what differs from them now */
-    bool pinned_before;  /* there were pins when the session began */
-    bool pins_loaded;
+    struct pinboard board; /* not open with `pin: off` */
 };
 
 MUST_CHECK int guard_open(struct guard *g, const struct guard_options *options,
@@ -120,7 +116,7 @@ void guard_reload(struct guard *g);
 MUST_CHECK int guard_open_pins(struct guard *g, struct err *err);
 
 /* Has the definition of this tool changed since it was pinned? */
-bool guard_has_changed(const struct guard *g, str tool);
+bool guard_has_changed(struct guard *g, str tool);
 
 void guard_say(const struct guard *g, const char *fmt, ...) PRINTF_LIKE(2, 3);
 

@@ -4,16 +4,13 @@
 #include <stdlib.h>
 
 #include "base/err.h"
-#include "base/file.h"
 #include "base/utf8.h"
 #include "evidence/log.h"
 #include "pipeline/guard.h"
 #include "policy/hidden.h"
-#include "json/jcs.h"
 
-#define PIN_FILES_MAX ((size_t)32 << 20) /* bytes of a file of pins */
-#define NAME_SHOWN    200                /* bytes of a tool's name in an event */
-#define NAMES_AT_ONCE 50                 /* of an event */
+#define NAME_SHOWN    200 /* bytes of a tool's name in an event */
+#define NAMES_AT_ONCE 50  /* of an event */
 
 enum policy_pin guard_pin(const struct guard *g)
 {
@@ -31,120 +28,42 @@ bool guard_cuts_lists(const struct guard *g)
 
 /* --- the files --- */
 
-static bool is_plain_name(str s)
-{
-    if (s.n == 0 || s.n > 100 || s.p[0] == '.')
-        return false;
-    for (size_t i = 0; i < s.n; i++) {
-        char c = s.p[i];
-
-        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-              (c >= '0' && c <= '9') || c == '.' || c == '-' || c == '_'))
-            return false;
-    }
-    return true;
-}
-
-/* pins/<server>; a name that is no file name goes by its hash. */
-static int name_dir(struct guard *g, struct err *err)
-{
-    str id = str_from(g->options.server_id);
-    char name[128], dir[FILE_PATH_MAX];
-    struct digest d = digest_of(id);
-
-    if (is_plain_name(id))
-        snprintf(name, sizeof(name), "%.*s", STR_ARG(id));
-    else
-        snprintf(name, sizeof(name), "id_%0*d", 2 * DIGEST_SIZE, 0);
-    if (!is_plain_name(id))
-        digest_hex(name + 3, &d);
-    if (path_join(dir, log_dir(g->options.log), "pins", err) < 0)
-        return -1;
-    return path_join(g->pin_dir, dir, name, err);
-}
-
-static int read_pins(const struct guard *g, const char *name, struct pins *out,
-                     bool *found, struct err *err)
-{
-    CLEANUP(buf_release) struct buf bytes = { .max = PIN_FILES_MAX };
-    char path[FILE_PATH_MAX];
-
-    *found = false;
-    if (path_join(path, g->pin_dir, name, err) < 0)
-        return -1;
-    if (file_read(path, &bytes, err) < 0)
-        return err->code == ERR_NOTFOUND ? 0 : -1;
-    *found = true;
-    return pins_read(out, buf_str(&bytes), err) < 0 ? err_wrap(err, "'%s'", path) : 0;
-}
-
 int guard_open_pins(struct guard *g, struct err *err)
 {
-    bool found;
-
     if (guard_pin(g) == POLICY_PIN_OFF)
         return 0;
-    if (name_dir(g, err) < 0 ||
-        read_pins(g, "offered.json", &g->offered, &found, err) < 0 ||
-        read_pins(g, "pins.json", &g->pins, &found, err) < 0)
-        return err_wrap(err, "the pins of this server cannot be read; remove them to pin "
-                             "anew");
-    g->pinned_before = found;
-    g->pins_loaded = true;
-    return 0;
+    if (pinboard_open(&g->board, log_dir(g->options.log), g->options.server_id, err) == 0)
+        return 0;
+    return err_wrap(err, "the pins of this server cannot be read; remove them to pin "
+                         "anew");
 }
 
-static void write_pins(const struct guard *g, const char *name, const struct pins *p)
+static void save(struct guard *g, bool pins, bool offers)
 {
-    CLEANUP(buf_release) struct buf bytes = { .max = PIN_FILES_MAX };
-    char path[FILE_PATH_MAX];
     struct err err;
 
-    pins_write(p, &bytes);
-    if (buf_check(&bytes, "the file of pins", &err) < 0 ||
-        file_make_dirs(g->pin_dir, 0700, &err) < 0 ||
-        path_join(path, g->pin_dir, name, &err) < 0 ||
-        file_replace(path, buf_str(&bytes), 0600, &err) < 0)
+    if ((pins && pinboard_save_pins(&g->board, &err) < 0) ||
+        (offers && pinboard_save_offers(&g->board, &err) < 0))
         guard_say(g, "tool definitions cannot be pinned: %s", err.msg);
 }
 
-/* The definition itself, under its hash. */
 static void keep_definition(const struct guard *g, const struct json *j, uint32_t tool,
                             const struct pin *p)
 {
-    CLEANUP(buf_release) struct buf text = { .max = PIN_FILES_MAX };
-    struct sink sink = buf_sink(&text);
-    char path[FILE_PATH_MAX], name[2 * DIGEST_SIZE + 6];
-    struct digest d;
     struct err err;
 
-    memcpy(d.bytes, p->hash.bytes, DIGEST_SIZE);
-    digest_hex(name, &d);
-    memcpy(name + 2 * DIGEST_SIZE, ".json", 6);
-    if (jcs_write(j, tool, JCS_RFC8785, &sink, &err) < 0 ||
-        buf_check(&text, "a tool's definition", &err) < 0 ||
-        file_make_dirs(g->pin_dir, 0700, &err) < 0 ||
-        path_join(path, g->pin_dir, name, &err) < 0 ||
-        (file_create(path, buf_str(&text), 0600, &err) < 0 && err.code != ERR_EXISTS))
+    if (pinboard_keep(&g->board, j, tool, p, &err) < 0)
         guard_say(g, "a tool's definition cannot be kept: %s", err.msg);
 }
 
-/* Accepted meanwhile, perhaps: only who would be refused is looked up again. */
-bool guard_has_changed(const struct guard *g, str tool)
+/* Accepted meanwhile, perhaps: for who would be refused the file is read again. */
+bool guard_has_changed(struct guard *g, str tool)
 {
-    const struct pin *offered = pins_find(&g->offered, tool), *pin;
-    struct pins now = { 0 };
     struct err ignored;
-    bool found, changed;
 
-    if (!offered)
-        return false;
-    if (read_pins(g, "pins.json", &now, &found, &ignored) < 0)
-        return true;
-    pin = pins_find(&now, tool);
-    changed = !pin || memcmp(&pin->hash, &offered->hash, sizeof(pin->hash)) != 0;
-    pins_release(&now);
-    return changed;
+    return pinboard_differs(&g->board, tool) &&
+           (pinboard_refresh(&g->board, &ignored) < 0 ||
+            pinboard_differs(&g->board, tool));
 }
 
 /* --- what an event says --- */
@@ -239,7 +158,7 @@ static void warn_of_hidden(struct list *l, uint32_t tool, str name)
 
 static bool is_offered(const struct guard *g, const struct pin *p)
 {
-    const struct pin *o = pins_find(&g->offered, p->name);
+    const struct pin *o = pins_find(&g->board.offered, p->name);
 
     return o && memcmp(&o->hash, &p->hash, sizeof(o->hash)) == 0;
 }
@@ -248,7 +167,7 @@ static void offer(struct list *l, const struct pin *now)
 {
     struct err err;
 
-    if (pins_put(&l->g->offered, now, &err) < 0)
+    if (pins_put(&l->g->board.offered, now, &err) < 0)
         guard_say(l->g, "%s", err.msg);
     l->offers_moved = true;
 }
@@ -260,10 +179,10 @@ static void pin_anew(struct list *l, uint32_t tool, const struct pin *now)
 
     warn_of_hidden(l, tool, now->name);
     keep_definition(g, l->j, tool, now);
-    if (pins_put(&g->pins, now, &err) < 0)
+    if (pins_put(&g->board.pins, now, &err) < 0)
         guard_say(g, "%s", err.msg);
     l->pins_moved = true;
-    if (!g->pinned_before)
+    if (!g->board.found)
         return;
     tell_change(g, NULL, now);
     guard_say(g, "tool '%.*s' is new since this server's tools were pinned",
@@ -294,7 +213,7 @@ static void check_pin(struct list *l, uint32_t tool, const struct pin *now)
     struct guard *g = l->g;
     const struct pin *was = NULL;
 
-    switch (pins_check(&g->pins, now, &was)) {
+    switch (pins_check(&g->board.pins, now, &was)) {
     case PIN_NEW:
     case PIN_RENAMED:
         pin_anew(l, tool, now);
@@ -303,7 +222,7 @@ static void check_pin(struct list *l, uint32_t tool, const struct pin *now)
         note_change(l, tool, was, now);
         break;
     case PIN_SAME:
-        if (pins_find(&g->offered, now->name) && !is_offered(g, now))
+        if (pins_find(&g->board.offered, now->name) && !is_offered(g, now))
             offer(l, now); /* it is as it was: nothing differs */
         break;
     }
@@ -311,7 +230,7 @@ static void check_pin(struct list *l, uint32_t tool, const struct pin *now)
 
 static bool is_shown(const struct list *l, bool known, const struct pin *p)
 {
-    const struct guard *g = l->g;
+    struct guard *g = l->g;
 
     if (!guard_cuts_lists(g))
         return true;
@@ -326,7 +245,7 @@ static bool keep(void *ctx, uint32_t tool)
     struct pin p = { 0 };
     bool known = read_tool(l, tool, &p);
 
-    if (known && l->g->pins_loaded)
+    if (known && l->g->board.dir[0])
         check_pin(l, tool, &p);
     if (is_shown(l, known, &p))
         return true;
@@ -348,15 +267,14 @@ static void make_private(struct tap *t, const struct json *j, uint32_t result)
 static void refresh_pins(struct guard *g)
 {
     struct err err;
-    bool found;
 
-    if (g->pins_loaded && read_pins(g, "pins.json", &g->pins, &found, &err) < 0)
+    if (g->board.dir[0] && pinboard_refresh(&g->board, &err) < 0)
         guard_say(g, "%s", err.msg);
 }
 
 void guard_list(struct guard *g, struct tap *t, const struct rpc *m)
 {
-    struct list l = { .g = g, .j = m->json, .text = { .max = PIN_FILES_MAX } };
+    struct list l = { .g = g, .j = m->json, .text = { .max = PINBOARD_MAX } };
     uint32_t tools = json_member(m->json, m->result, STR("tools"));
 
     if (m->result == JSON_NONE || !json_is(m->json, tools, JSON_ARRAY))
@@ -368,10 +286,7 @@ void guard_list(struct guard *g, struct tap *t, const struct rpc *m)
     if (guard_cuts_lists(g))
         make_private(t, m->json, m->result);
     tell_withheld(g, l.withheld, l.withheld_count);
-    if (l.pins_moved)
-        write_pins(g, "pins.json", &g->pins);
-    if (l.offers_moved)
-        write_pins(g, "offered.json", &g->offered);
+    save(g, l.pins_moved, l.offers_moved);
     free(l.withheld);
     buf_release(&l.text);
 }

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pipeline/pinboard.h"
+
+#include <stdio.h>
+
+#include "base/err.h"
+#include "evidence/crypto.h"
+#include "json/jcs.h"
+
+static bool is_plain_name(str s)
+{
+    if (s.n == 0 || s.n > 100 || s.p[0] == '.' || str_starts(s, STR("id_")))
+        return false;
+    for (size_t i = 0; i < s.n; i++) {
+        char c = s.p[i];
+
+        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+              (c >= '0' && c <= '9') || c == '.' || c == '-' || c == '_'))
+            return false;
+    }
+    return true;
+}
+
+static int name_dir(struct pinboard *b, const char *audit_dir, const char *server_id,
+                    struct err *err)
+{
+    char name[128] = "id_", dir[FILE_PATH_MAX];
+    struct digest d = digest_of(str_from(server_id));
+
+    if (is_plain_name(str_from(server_id)))
+        snprintf(name, sizeof(name), "%s", server_id);
+    else
+        digest_hex(name + 3, &d);
+    return path_join(dir, audit_dir, "pins", err) < 0 ? -1
+                                                      : path_join(b->dir, dir, name, err);
+}
+
+static int read_pins(const struct pinboard *b, const char *name, struct pins *out,
+                     bool *found, struct err *err)
+{
+    CLEANUP(buf_release) struct buf bytes = { .max = PINBOARD_MAX };
+    char path[FILE_PATH_MAX];
+
+    *found = false;
+    if (path_join(path, b->dir, name, err) < 0)
+        return -1;
+    if (file_read(path, &bytes, err) < 0)
+        return err->code == ERR_NOTFOUND ? 0 : -1;
+    *found = true;
+    return pins_read(out, buf_str(&bytes), err) < 0 ? err_wrap(err, "'%s'", path) : 0;
+}
+
+int pinboard_open(struct pinboard *b, const char *audit_dir, const char *server_id,
+                  struct err *err)
+{
+    bool ignored;
+
+    *b = (struct pinboard){ .found = false };
+    if (name_dir(b, audit_dir, server_id, err) == 0 &&
+        read_pins(b, "offered.json", &b->offered, &ignored, err) == 0 &&
+        read_pins(b, "pins.json", &b->pins, &b->found, err) == 0)
+        return 0;
+    pinboard_release(b);
+    return -1;
+}
+
+void pinboard_release(struct pinboard *b)
+{
+    pins_release(&b->pins);
+    pins_release(&b->offered);
+    *b = (struct pinboard){ .found = false };
+}
+
+int pinboard_refresh(struct pinboard *b, struct err *err)
+{
+    bool ignored;
+
+    return read_pins(b, "pins.json", &b->pins, &ignored, err);
+}
+
+static int save(const struct pinboard *b, const char *name, const struct pins *p,
+                struct err *err)
+{
+    CLEANUP(buf_release) struct buf bytes = { .max = PINBOARD_MAX };
+    char path[FILE_PATH_MAX];
+
+    pins_write(p, &bytes);
+    if (buf_check(&bytes, "the file of pins", err) < 0 ||
+        file_make_dirs(b->dir, 0700, err) < 0 || path_join(path, b->dir, name, err) < 0)
+        return -1;
+    return file_replace(path, buf_str(&bytes), 0600, err);
+}
+
+int pinboard_save_pins(const struct pinboard *b, struct err *err)
+{
+    return save(b, "pins.json", &b->pins, err);
+}
+
+int pinboard_save_offers(const struct pinboard *b, struct err *err)
+{
+    return save(b, "offered.json", &b->offered, err);
+}
+
+int pinboard_keep(const struct pinboard *b, const struct json *j, uint32_t tool,
+                  const struct pin *p, struct err *err)
+{
+    CLEANUP(buf_release) struct buf text = { .max = PINBOARD_MAX };
+    struct sink sink = buf_sink(&text);
+    char path[FILE_PATH_MAX], name[2 * DIGEST_SIZE + 6];
+    struct digest d;
+
+    memcpy(d.bytes, p->hash.bytes, DIGEST_SIZE);
+    digest_hex(name, &d);
+    memcpy(name + 2 * DIGEST_SIZE, ".json", 6);
+    if (jcs_write(j, tool, JCS_RFC8785, &sink, err) < 0 ||
+        buf_check(&text, "a tool's definition", err) < 0 ||
+        file_make_dirs(b->dir, 0700, err) < 0 || path_join(path, b->dir, name, err) < 0)
+        return -1;
+    if (file_create(path, buf_str(&text), 0600, err) == 0 || err->code == ERR_EXISTS)
+        return 0;
+    return -1;
+}
+
+bool pinboard_differs(const struct pinboard *b, str tool)
+{
+    const struct pin *offered = pins_find(&b->offered, tool);
+    const struct pin *pin = pins_find(&b->pins, tool);
+
+    return offered &&
+           (!pin || memcmp(&pin->hash, &offered->hash, sizeof(pin->hash)) != 0);
+}
