@@ -179,10 +179,32 @@ static void fold_decision(struct call *c, const struct source *s)
     c->policy_hash = keep(c, s, "policy_hash");
 }
 
+/* The first of a list of texts that need no escape; absent when it does. */
+static struct call_text keep_first(struct call *c, const struct source *s,
+                                   const char *name)
+{
+    str list = value_of(s, name);
+    size_t start = c->text.n;
+    const char *end;
+
+    if (list.n < 4 || list.p[0] != '[' || list.p[1] != '"')
+        return (struct call_text){ 0 };
+    list = str_skip(list, 2);
+    end = memchr(list.p, '"', list.n);
+    if (!end || memchr(list.p, '\\', (size_t)(end - list.p)))
+        return (struct call_text){ 0 };
+    c->text.max = CALL_TEXT_MAX;
+    buf_add(&c->text, str_first(list, (size_t)(end - list.p)));
+    return text_from(c, start);
+}
+
+/* A denial that names no rule is not the policy's. */
 static void fold_denial(struct call *c, const struct source *s)
 {
     c->denied = true;
     c->denied_at = s->ts;
+    if (!value_of(s, "policy_ref").p)
+        c->refusal = keep_first(c, s, "reason_codes");
     if (!c->policy_ref.at)
         c->policy_ref = keep(c, s, "policy_ref");
 }

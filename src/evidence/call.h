@@ -10,7 +10,7 @@
  *
  *     request_received        first seq, time, tool, id, arguments_hash, digest, trace
  *     policy_decided          time, verdict, policy_ref, reason, policy_hash
- *     request_denied          that it was denied
+ *     request_denied          that it was denied; without policy_ref: why
  *     notification_received   with method notifications/cancelled: that it was cancelled
  *     message_modified        that an operator changed it
  *     response_received       time, result_hash, is_error, result_type, digest
@@ -55,6 +55,7 @@ struct call {
     struct call_text tool, request_id; /* as the receipt has them */
     struct call_text arguments_hash, request_digest, trace, arguments_raw;
     struct call_text verdict, policy_ref, policy_reason, policy_hash;
+    struct call_text refusal; /* denied by no policy, but for this */
     struct call_text result_hash, response_digest, result_type, result_raw, lost_reason;
 
     struct buf text; /* append-only; `failed` when a text did not fit */

@@ -22,9 +22,9 @@ static void take_policy(struct receipt *r, const struct call *c)
     r->policy_decided_at = c->decided  ? c->decided_at
                            : c->denied ? c->denied_at
                                        : RECEIPT_NO_TIME;
-    r->policy_verdict = c->decided  ? call_str(c, c->verdict)
-                        : c->denied ? STR("denied")
-                                    : STR("no_policy");
+    r->policy_verdict = c->decided                    ? call_str(c, c->verdict)
+                        : c->denied && !c->refusal.at ? STR("denied")
+                                                      : STR("no_policy");
     r->policy_ref = call_str(c, c->policy_ref);
     r->policy_reason = call_str(c, c->policy_reason);
     r->policy_hash = call_str(c, c->policy_hash);
@@ -47,6 +47,12 @@ static void take_answer(struct receipt *r, const struct call *c, str content)
     r->result_hash = call_str(c, c->result_hash);
     r->result_content = content;
     r->response_digest = call_str(c, c->response_digest);
+}
+
+static void take_denial(struct receipt *r, const struct call *c)
+{
+    r->outcome = "denied";
+    r->outcome_reason = call_str(c, c->refusal);
 }
 
 static void take_loss(struct receipt *r, const struct call *c, int64_t ts)
@@ -85,7 +91,7 @@ void receipt_of_call(struct receipt *r, const struct call *c,
     if (c->answered)
         take_answer(r, c, place->result_content);
     else if (c->denied && !c->lost)
-        r->outcome = "denied";
+        take_denial(r, c);
     else
         take_loss(r, c, place->ts);
 }

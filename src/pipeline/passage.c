@@ -136,27 +136,95 @@ static void forget_call(struct tap *t, const struct open_call *call)
         tap_forget_pending(t, TO_SERVER, p);
 }
 
-/* A call that was recorded stays open: its receipt comes at the end. */
-static void refuse(struct tap *t, enum direction d, struct open_call *call, bool release)
+/* --- what does not go on --- */
+
+/* An event that is tried and fails is spent. */
+static void copy_event(struct event *to, const struct event *from)
 {
-    if (!call)
-        return;
-    if (d == TO_SERVER)
-        forget_call(t, call);
-    if (release)
-        session_release(t->options.session, call);
+    event_init(to, from->type);
+    memcpy(to->member, from->member, sizeof(to->member));
+    to->count = from->count;
+    to->failed = from->failed;
+    buf_add(&to->text, buf_str(&from->text));
 }
 
-void tap_refused(struct tap *t)
+static bool settle(struct tap *t, struct tap_refusal *r)
 {
-    for (size_t i = 0; i < t->passage_count; i++)
-        refuse(t, t->direction, t->passages[i].call, t->passages[i].release);
-    t->passage_count = 0;
+    CLEANUP(event_release) struct event e = { 0 };
+    struct err ignored; /* the log counts what is lost */
+
+    copy_event(&e, &r->event);
+    if (session_conclude(t->options.session, r->call, &e, (str){ NULL, 0 }, NULL,
+                         &ignored) < 0)
+        return false;
+    session_release(t->options.session, r->call);
+    return true;
+}
+
+static void forget_first(struct tap *t)
+{
+    struct tap_refusal *r = t->refusals;
+
+    t->refusals = r->next;
+    event_release(&r->event);
+    free(r);
+}
+
+void tap_settle_refusals(struct tap *t)
+{
+    while (t->refusals && settle(t, t->refusals))
+        forget_first(t);
+}
+
+void tap_forget_refusals(struct tap *t)
+{
+    while (t->refusals)
+        forget_first(t);
+}
+
+/* Takes `e` over, which says what the request was. Without memory the call stays open,
+ * and is lost at the end. */
+static void remember_refusal(struct tap *t, struct open_call *call, struct event *e)
+{
+    static const str reason = { "evidence_failure", 16 };
+    struct tap_refusal *r = calloc(1, sizeof(*r)), **end = &t->refusals;
+
+    if (!r)
+        return;
+    r->call = call;
+    r->event = *e;
+    *e = (struct event){ 0 };
+    r->event.type = EVENT_REQUEST_DENIED;
+    event_add_texts(&r->event, "reason_codes", &reason, 1);
+    while (*end)
+        end = &(*end)->next;
+    *end = r;
 }
 
 void tap_refuse_sent(struct tap *t, struct tap_sent *s, enum direction d)
 {
-    for (size_t i = 0; i < s->count; i++)
-        refuse(t, d, s->item[i].call, s->item[i].release);
+    for (size_t i = 0; i < s->count; i++) {
+        struct open_call *call = s->item[i].call;
+
+        if (!call)
+            continue;
+        if (d == TO_SERVER)
+            forget_call(t, call);
+        if (s->item[i].release)
+            session_release(t->options.session, call);
+        else if (d == TO_SERVER)
+            remember_refusal(t, call, &s->item[i].event);
+    }
     tap_sent_release(s);
+    if (!t->failing)
+        tap_settle_refusals(t);
+}
+
+void tap_refused(struct tap *t)
+{
+    struct tap_sent sent;
+    struct err ignored; /* without memory the calls stay open */
+
+    if (tap_take_sent(t, &sent, &ignored) == 0)
+        tap_refuse_sent(t, &sent, t->direction);
 }

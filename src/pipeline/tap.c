@@ -22,6 +22,7 @@ void tap_release(struct tap *t)
 {
     correlate_release(&t->asked[0]);
     correlate_release(&t->asked[1]);
+    tap_forget_refusals(t);
     while (t->tasks) {
         struct tap_task *next = t->tasks->next;
 
@@ -529,11 +530,20 @@ static int parse(struct tap *t, struct err *bad)
     return -1;
 }
 
-int tap_receive(struct tap *t, enum direction d, str frame, struct exchange *x,
-                uint64_t now, struct err *err)
+static int record(struct tap *t, struct exchange *x, uint64_t now, struct err *err)
 {
     struct err bad = { 0 };
 
+    if (parse(t, &bad) < 0)
+        return take_invalid(t, err);
+    t->is_batch =
+        json_is(&t->json, JSON_ROOT, JSON_ARRAY) && json_count(&t->json, JSON_ROOT) > 0;
+    return take_all(t, x, now, err);
+}
+
+int tap_receive(struct tap *t, enum direction d, str frame, struct exchange *x,
+                uint64_t now, struct err *err)
+{
     t->direction = d;
     t->frame = tap_text(frame);
     t->withheld = 0;
@@ -546,9 +556,9 @@ int tap_receive(struct tap *t, enum direction d, str frame, struct exchange *x,
     t->upto = 0;
     t->is_batch = false;
     content_digest(&t->digest, t->frame, t->options.pepper);
-    if (parse(t, &bad) < 0)
-        return take_invalid(t, err);
-    t->is_batch =
-        json_is(&t->json, JSON_ROOT, JSON_ARRAY) && json_count(&t->json, JSON_ROOT) > 0;
-    return take_all(t, x, now, err);
+    t->failing = record(t, x, now, err) < 0;
+    if (t->failing)
+        return -1;
+    tap_settle_refusals(t);
+    return 0;
 }

@@ -93,6 +93,13 @@ struct tap_sent {
 
 void tap_sent_release(struct tap_sent *s);
 
+/* A call that was recorded and then refused, while the log does not say so yet. */
+struct tap_refusal {
+    struct tap_refusal *next;
+    struct event event;
+    struct open_call *call;
+};
+
 /* A task that a call became; its end is still to be seen. */
 struct tap_task {
     struct tap_task *next;
@@ -123,6 +130,8 @@ struct tap {
     size_t passage_count, passage_cap;
     struct buf key, content;
     uint64_t index; /* of the element of the batch at hand */
+    bool failing;   /* the evidence of the last message could not be written */
+    struct tap_refusal *refusals;
     struct tap_task *tasks;
     uint64_t task_serial;
     struct {
@@ -158,7 +167,9 @@ void tap_forwarded(struct tap *t);
 MUST_CHECK int tap_take_sent(struct tap *t, struct tap_sent *s, struct err *err);
 void tap_say_sent(struct tap *t, struct tap_sent *s);
 
-/* The message of the last tap_receive() will not go on: no answer to it is awaited. */
+/* The message of the last tap_receive() will not go on: no answer to it is awaited, and
+ * its calls are denied, with reason evidence_failure: now, or when the log can be written
+ * again. */
 void tap_refused(struct tap *t);
 void tap_refuse_sent(struct tap *t, struct tap_sent *s, enum direction d);
 

@@ -40,6 +40,10 @@ void tap_count_closed(struct tap *t, const struct pending *p);
 /* The call will not be answered: its receipt. The pending one stays. */
 void tap_lose(struct tap *t, struct pending *p, const char *reason);
 
+/* Write what could not be written before: which calls were refused. */
+void tap_settle_refusals(struct tap *t);
+void tap_forget_refusals(struct tap *t);
+
 /* No answer to this one is awaited any more. */
 void tap_forget_pending(struct tap *t, enum direction asked, struct pending *p);
 

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pipeline/tap.h"
 
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
 #include "tests/recording.h"
 #include "tests/tap.h"
 
@@ -99,11 +103,91 @@ static void test_a_call_that_timed_out_makes_room(struct recording *r)
     session_free(s);
 }
 
+/* --- calls that are refused --- */
+
+static bool ask_both(struct tap *t)
+{
+    return receive(t, TO_SERVER,
+                   "[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\","
+                   "\"params\":{\"name\":\"a\"}},"
+                   "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/call\","
+                   "\"params\":{\"name\":\"b\"}}]\n");
+}
+
+static rlim_t log_bytes(const struct recording *r)
+{
+    char path[FILE_PATH_MAX];
+    struct stat st = { 0 };
+
+    snprintf(path, sizeof(path), "%s/log/segments/00000000000000000000.jsonl", r->dir);
+    ok(stat(path, &st) == 0, "the segment is there");
+    return (rlim_t)st.st_size;
+}
+
+static void limit_files(rlim_t bytes)
+{
+    const struct rlimit limit = { bytes, RLIM_INFINITY };
+
+    signal(SIGXFSZ, SIG_IGN);
+    ok(setrlimit(RLIMIT_FSIZE, &limit) == 0, "files may have %llu bytes",
+       (unsigned long long)bytes);
+}
+
+static void test_refused_calls_are_denied(struct recording *r)
+{
+    struct session *s = recording_another(r, "audit");
+    const struct receipt_counts *c = &session_history(s)->counts;
+    int timed_out = 0;
+    struct tap t = begin(s, 0, &timed_out);
+    rlim_t before = log_bytes(r), one;
+
+    ok(ask_both(&t) && tap_open_calls(&t) == 2, "two calls");
+    one = (log_bytes(r) - before) / 2;
+    tap_refused(&t);
+    ok(c->denied == 2 && c->receipts == 2, "are refused: denied at once");
+    ok(tap_open_calls(&t) == 0 && history_open_calls(session_history(s)) == 0,
+       "nothing is open");
+    limit_files(log_bytes(r) + one + one / 2);
+    ok(!ask_both(&t) && c->calls == 3, "there is room for the first of two");
+    tap_refused(&t);
+    ok(c->denied == 2 && tap_open_calls(&t) == 0, "it is refused: nothing can be said");
+    limit_files(RLIM_INFINITY);
+    ok(log_lost_total(r->log) == 1, "only the second one is lost");
+    ok(receive(&t, TO_SERVER, "{\"jsonrpc\":\"2.0\",\"method\":\"x\"}\n"),
+       "the log can be written again");
+    ok(c->denied == 3 && c->receipts == 3 && c->lost == 0, "now it is denied");
+    tap_settle(&t);
+    ok(c->denied == 3, "once");
+    tap_release(&t);
+    session_free(s);
+}
+
+static void test_what_is_refused_last_is_denied_at_the_end(struct recording *r)
+{
+    struct session *s = recording_another(r, "audit");
+    const struct receipt_counts *c = &session_history(s)->counts;
+    int timed_out = 0;
+    struct tap t = begin(s, 0, &timed_out);
+    struct tap_sent sent;
+    struct err err;
+
+    ok(ask_both(&t) && tap_take_sent(&t, &sent, &err) == 0, "two calls that wait");
+    t.failing = true; /* as after a message between */
+    tap_refuse_sent(&t, &sent, TO_SERVER);
+    ok(c->denied == 0 && tap_open_calls(&t) == 0, "are refused");
+    tap_settle(&t);
+    ok(c->denied == 2 && c->receipts == 2 && c->lost == 0, "and denied at the end");
+    tap_release(&t);
+    session_free(s);
+}
+
 int main(void)
 {
     struct recording r;
 
     recording_open(&r);
+    test_refused_calls_are_denied(&r);
+    test_what_is_refused_last_is_denied_at_the_end(&r);
     test_a_cancelled_call_makes_room(&r);
     test_a_call_that_timed_out_makes_room(&r);
     recording_close(&r);

@@ -43,6 +43,7 @@ void tap_settle(struct tap *t)
 {
     struct pending *p = t->asked[TO_SERVER].oldest, *next;
 
+    tap_settle_refusals(t);
     for (; p; p = next) {
         next = p->newer;
         if (!p->cancelled || !p->call || p->method != RPC_TOOLS_CALL)

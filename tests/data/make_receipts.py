@@ -162,6 +162,18 @@ def policies():
     c.message("request_denied", reason_codes=["malformed"], policy_ref="malformed")
     c.receipt(mcp_request_id=1, outcome="denied", policy_decided_at=time(c.ms),
               policy_verdict="denied", policy_ref="malformed")
+    c = request(Case("refused by no policy"), id="1", tool="x")
+    c.message("request_denied", reason_codes=["evidence_failure", "other"])
+    c.receipt(mcp_request_id=1, outcome="denied", outcome_reason="evidence_failure",
+              policy_decided_at=time(c.ms))
+    decided = {"verdict": "allowed", "policy_ref": "default", "policy_hash": POLICY}
+    c = request(Case("allowed, and refused by no policy"), id="1", tool="x")
+    c.event("policy_decided", **decided)
+    at = time(c.ms)
+    c.message("request_denied", reason_codes=["evidence_failure"])
+    c.receipt(mcp_request_id=1, outcome="denied", outcome_reason="evidence_failure",
+              policy_decided_at=at, policy_verdict="allowed", policy_ref="default",
+              policy_hash=POLICY)
 
 
 def foreign():

@@ -1025,6 +1025,109 @@ def case_deleted(c):
         tap.same(left_over(), [], f"{one.name}: nobody is left")
 
 
+def refused_by_no_policy(one):
+    """Two calls with harm between, under block: what is left of the second."""
+    said = {r["mcp_request_id"]: (r["outcome"], r["outcome_reason"], r["policy_verdict"])
+            for r in one.receipts()}
+    tap.same(said.get(1), ("forwarded", None, "no_policy"), f"{one.name}: the first")
+    tap.same(said.get(2), ("denied", "evidence_failure", "no_policy"),
+             f"{one.name}: what was refused is denied, and by no policy")
+    tap.same([e["reason_codes"] for e in one.events() if e["type"] == "request_denied"],
+             [["evidence_failure"]], f"{one.name}: the log says why")
+    tap.same(sum(e["type"] == "request_forwarded" and e["id"] == "2" for e in one.events()),
+             0, f"{one.name}: and that it was not sent")
+
+
+def case_investigation_full(c):
+    """The log can be written, the whole message cannot be kept."""
+    if os.geteuid():
+        return tap.skip("a full investigation directory", "only root may mount")
+    for policy in POLICIES:
+        one = Case("_".join((c.name,) + policy[1:]))
+        kept = one.dir + "/investigation"
+        os.makedirs(kept, 0o700)
+        os.chmod(one.dir, 0o700)
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k,mode=700", "tmpfs", kept],
+                          capture_output=True).returncode:
+            return tap.skip("a full investigation directory", "no tmpfs can be mounted")
+        try:
+            p = one.start("echo", "--investigation", *policy)
+
+            p.stdin.write(call(1))
+            read_line(p)
+            with open(kept + "/ballast", "wb", buffering=0) as f:
+                try:
+                    while f.write(b"x" * 4096):
+                        pass
+                except OSError:
+                    pass
+            p.stdin.write(call(2, "t", {"a": "x" * 8192}))  # more than a page
+            told = json.loads(read_line(p))
+            status, _, err = end(p)
+            tap.same(status, 2, f"{one.name}: status")
+            tap.ok(b"evidence cannot be written" in err, f"{one.name}: stderr says it", err)
+            if blocks(policy):
+                tap.same(told.get("error", {}).get("code"), -31005, f"{one.name}: blocked")
+                refused_by_no_policy(one)
+            else:
+                tap.ok("result" in told, f"{one.name}: passed on", told)
+                tap.same([r["outcome"] for r in one.receipts()], ["forwarded"] * 2,
+                         f"{one.name}: both calls were answered")
+            tap.ok(any(e["type"] == "gap" for e in one.events()), "the log has the gap")
+            tap.same(one.complete(), [False], "the session is not complete")
+            tap.same(assay("log", "verify", "--investigation", one.dir).returncode, 2,
+                     "what is missing is found")
+            one.judge()
+        finally:
+            subprocess.run(["umount", kept])
+
+
+def shimmed(**what):
+    """An environment in which calls do what they seldom do; None without the shim."""
+    shim = os.path.join(os.environ.get("ASSAY_BUILD", ""), "libfault-shim.so")
+    if SANITIZED or not os.path.exists(shim):
+        return None
+    return dict(what, LD_PRELOAD=os.path.abspath(shim))
+
+
+def case_sync_fails(c):
+    """Written, but never on disk."""
+    for mode in ("group", "strict"):
+        for policy in POLICIES:
+            one = Case("_".join((c.name, mode) + policy[1:]))
+            switch = one.dir + ".off"
+            env = shimmed(SHIM_NO_SYNC=switch)
+            if not env:
+                return tap.skip("a sync that fails", "nothing can be put before libc here")
+            p = one.start("echo", "--durability", mode, *policy, env=env)
+            p.stdin.write(call(1))
+            read_line(p)
+            with open(switch, "wb"):
+                pass
+            p.stdin.write(call(2))
+            told = json.loads(read_lines(p, 1) or "{}")
+            os.unlink(switch)
+            if blocks(policy):
+                tap.same(told.get("error", {}).get("code"), -31005, f"{one.name}: blocked")
+            else:
+                tap.ok("result" in told, f"{one.name}: passed on", told)
+            p.stdin.write(call(3))
+            tap.ok(b'"result"' in read_lines(p, 1), f"{one.name}: later ones go on")
+            status, out, err = end(p)
+            tap.same((status, out), (2, b""), f"{one.name}: status")
+            tap.ok(b"evidence cannot be written" in err, f"{one.name}: stderr says it", err)
+            if blocks(policy):
+                refused_by_no_policy(one)
+            else:
+                said = {r["mcp_request_id"]: r["outcome"] for r in one.receipts()}
+                tap.same((said.get(1), 2 in said, said.get(3)),
+                         ("forwarded", True, "forwarded"), f"{one.name}: receipts")
+            kinds = [e["type"] for e in one.events()]
+            tap.ok("gap" in kinds and "repair" in kinds, f"{one.name}: gap and repair")
+            tap.same(one.complete(), [False], f"{one.name}: the session is not complete")
+            one.judge()
+
+
 def case_bad_input(c):
     for what, args in [
             ("no command", []), ("an unknown flag", ["--nonsense", "--", "true"]),
