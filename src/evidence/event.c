@@ -34,6 +34,15 @@ void event_release(struct event *e)
     buf_release(&e->text);
 }
 
+void event_copy(struct event *to, const struct event *from)
+{
+    event_init(to, from->type);
+    memcpy(to->member, from->member, sizeof(to->member));
+    to->count = from->count;
+    to->failed = from->failed;
+    buf_add(&to->text, buf_str(&from->text));
+}
+
 /* Where a member of this name belongs among the sorted ones. Names are literals, often
  * the same ones; most members come in order. */
 static unsigned place_of(struct event *e, const char *name)

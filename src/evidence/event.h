@@ -85,6 +85,7 @@ struct event {
 
 void event_init(struct event *e, enum event_type type); /* may be called again: reuses */
 void event_release(struct event *e);
+void event_copy(struct event *to, const struct event *from); /* `to` is reused */
 
 void event_add_text(struct event *e, const char *name, str utf8);
 void event_add_cstr(struct event *e, const char *name, const char *utf8);

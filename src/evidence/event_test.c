@@ -538,8 +538,32 @@ static void test_wrong_events(void)
     ok(event_compose(&line, &e, &place, &err) < 0, "nor in a list: %s", err.msg);
 }
 
+static void test_copy(void)
+{
+    CLEANUP(event_release) struct event from = { 0 }, to = { 0 };
+    CLEANUP(buf_release) struct buf line = { 0 }, again = { 0 };
+    const struct event_place place = { .writer = WRITER };
+    struct err err = { 0 };
+
+    event_init(&from, EVENT_HEARTBEAT);
+    event_add_text(&from, "mark", STR("a"));
+    event_init(&to, EVENT_REPAIR);
+    event_add_int(&to, "offset", 7);
+    event_copy(&to, &from);
+    event_add_int(&from, "late", 1);
+    ok(event_compose(&line, &to, &place, &err) == 0 &&
+           event_compose(&again, &from, &place, &err) == 0 && again.n > line.n,
+       "a copy does not change with what it is a copy of");
+    event_add_int(&to, "late", 1);
+    buf_reset(&line);
+    ok(event_compose(&line, &to, &place, &err) == 0 &&
+           str_equal(buf_str(&line), buf_str(&again)),
+       "and can be the same again");
+}
+
 int main(void)
 {
+    test_copy();
     test_vectors();
     test_lines();
     test_sessions();

@@ -138,22 +138,12 @@ static void forget_call(struct tap *t, const struct open_call *call)
 
 /* --- what does not go on --- */
 
-/* An event that is tried and fails is spent. */
-static void copy_event(struct event *to, const struct event *from)
-{
-    event_init(to, from->type);
-    memcpy(to->member, from->member, sizeof(to->member));
-    to->count = from->count;
-    to->failed = from->failed;
-    buf_add(&to->text, buf_str(&from->text));
-}
-
 static bool settle(struct tap *t, struct tap_refusal *r)
 {
     CLEANUP(event_release) struct event e = { 0 };
     struct err ignored; /* the log counts what is lost */
 
-    copy_event(&e, &r->event);
+    event_copy(&e, &r->event); /* one that is tried and fails is spent */
     if (session_conclude(t->options.session, r->call, &e, (str){ NULL, 0 }, NULL,
                          &ignored) < 0)
         return false;
