@@ -1128,6 +1128,76 @@ def case_sync_fails(c):
             one.judge()
 
 
+# --- time ---
+
+
+def until(condition, patience=20):
+    end = time.monotonic() + patience
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.05)
+    return condition()
+
+
+def case_pack_minutes(c):
+    env = shimmed(SHIM_FAST="60")  # a second is a minute
+    if not env:
+        return tap.skip("packs every minute", "nothing can be put before libc here")
+    p = c.start("echo", "--pack-interval", "1m", env=env)
+    for n in (1, 2):
+        p.stdin.write(call(n))
+        read_line(p)
+        tap.ok(until(lambda: len(c.packs()) == n), f"a minute later: pack {n}", c.packs())
+    time.sleep(2)
+    tap.same(len(c.packs()), 2, "no pack of minutes without a call")
+    p.stdin.write(call(3))
+    read_line(p)
+    status, _, err = end(p)
+    tap.same(status, 0, "packs every minute: status")
+    parts = []
+    for path in c.packs():
+        with open(path + "/receipt_pack.jsonl", "rb") as f:
+            parts.append([json.loads(line) for line in f])
+        tap.ok(path.encode() in err, "stderr names each", err)
+    tap.same([[r["mcp_request_id"] for r in part[:-1]] for part in parts], [[1], [2], [3]],
+             "each has the calls of its minute")
+    tap.same([(part[-1]["part"], part[-1]["final"], part[-1]["session_complete"])
+              for part in parts], [(1, False, False), (2, False, False), (3, True, True)],
+             "the last one says that it is")
+    tap.same(assay("verify-pack", "--require-complete", *c.packs()).returncode, 0,
+             "they verify together")
+    c.judge(3)
+
+
+def case_recovery_overruns(c):
+    """The end waits for others' sessions for two seconds and no longer."""
+    env = shimmed(SHIM_SLOW_LIVE="20")
+    if not env:
+        return tap.skip("a slow recovery", "nothing can be put before libc here")
+    dead = c.start("echo")
+    dead.stdin.write(call(1))
+    read_line(dead)
+    dead.kill()
+    dead.wait()
+    p = c.start("echo", env=env)
+    p.stdin.write(call(2))
+    read_line(p)
+    began = time.monotonic()
+    status, out, err = end(p)
+    took = time.monotonic() - began
+    tap.same((status, out), (0, b""), "the end during a slow recovery: status")
+    tap.ok(2 <= took < 5, "two seconds", took)
+    packs = c.packs()
+    tap.same(len(packs), 1, "our own pack is there")
+    tap.ok(packs and packs[0].encode() in err, "and named", err)
+    tap.same(c.complete(), [True], "the other session is left")
+    done = assay("proof-pack", "--recover", "--audit-dir", c.dir)
+    tap.same(done.returncode, 0, "and finished later")
+    tap.same(c.complete(), [True, False], "as what it is")
+    ends = [e for e in c.events() if e["type"] == "chain_end" and "for" in e]
+    tap.same(len(ends), 2, "two recorders are said to have ended")
+    c.judge(2)
+
+
 def case_bad_input(c):
     for what, args in [
             ("no command", []), ("an unknown flag", ["--nonsense", "--", "true"]),
