@@ -172,11 +172,8 @@ void tap_forget_refusals(struct tap *t)
         forget_first(t);
 }
 
-/* Takes `e` over, which says what the request was. Without memory the call stays open,
- * and is lost at the end. */
-static void remember_refusal(struct tap *t, struct open_call *call, struct event *e)
+void tap_remember_refusal(struct tap *t, struct open_call *call, struct event *e)
 {
-    static const str reason = { "evidence_failure", 16 };
     struct tap_refusal *r = calloc(1, sizeof(*r)), **end = &t->refusals;
 
     if (!r)
@@ -184,11 +181,19 @@ static void remember_refusal(struct tap *t, struct open_call *call, struct event
     r->call = call;
     r->event = *e;
     *e = (struct event){ 0 };
-    r->event.type = EVENT_REQUEST_DENIED;
-    event_add_texts(&r->event, "reason_codes", &reason, 1);
     while (*end)
         end = &(*end)->next;
     *end = r;
+}
+
+/* `e` says what the request was. */
+static void deny(struct tap *t, struct open_call *call, struct event *e)
+{
+    static const str reason = { "evidence_failure", 16 };
+
+    e->type = EVENT_REQUEST_DENIED;
+    event_add_texts(e, "reason_codes", &reason, 1);
+    tap_remember_refusal(t, call, e);
 }
 
 void tap_refuse_sent(struct tap *t, struct tap_sent *s, enum direction d)
@@ -203,7 +208,7 @@ void tap_refuse_sent(struct tap *t, struct tap_sent *s, enum direction d)
         if (s->item[i].release)
             session_release(t->options.session, call);
         else if (d == TO_SERVER)
-            remember_refusal(t, call, &s->item[i].event);
+            deny(t, call, &s->item[i].event);
     }
     tap_sent_release(s);
     if (!t->failing)

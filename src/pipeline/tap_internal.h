@@ -40,6 +40,10 @@ void tap_count_closed(struct tap *t, const struct pending *p);
 /* The call will not be answered: its receipt. The pending one stays. */
 void tap_lose(struct tap *t, struct pending *p, const char *reason);
 
+/* This call is denied, which `e` (request_denied, taken over) will say when it can be
+ * written. Without memory the call stays open, and is lost at the end. */
+void tap_remember_refusal(struct tap *t, struct open_call *call, struct event *e);
+
 /* Write what could not be written before: which calls were refused. */
 void tap_settle_refusals(struct tap *t);
 void tap_forget_refusals(struct tap *t);

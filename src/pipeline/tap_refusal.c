@@ -30,16 +30,25 @@ static void answer(struct tap *t, const struct rpc *m, const char *receipt)
     answer_add(&t->answers, &a);
 }
 
+/* That it is denied is told later, if it cannot be told now. */
 static int deny_call(struct tap *t, const struct rpc *m, uint64_t index,
                      struct open_call *call, struct err *err)
 {
+    CLEANUP(event_release) struct event e = { 0 };
     struct message message = tap_describe(t, m, index);
     struct call_denial denial = { .reason_codes = &t->verdict.reason_code,
                                   .reason_count = 1 };
 
     if (t->verdict.decision)
         denial.policy_ref = t->verdict.decision->policy_ref;
-    return session_deny(t->options.session, call, &message, &denial, &t->upto, err);
+    if (session_deny(t->options.session, call, &message, &denial, &t->upto, err) == 0)
+        return 0;
+    message_event(&e, EVENT_REQUEST_DENIED, &message);
+    event_add_texts(&e, "reason_codes", denial.reason_codes, denial.reason_count);
+    if (denial.policy_ref.p)
+        event_add_text(&e, "policy_ref", denial.policy_ref);
+    tap_remember_refusal(t, call, &e);
+    return -1;
 }
 
 /* The answer is given whatever becomes of the evidence: the call does not go on. */

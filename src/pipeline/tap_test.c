@@ -50,6 +50,15 @@ static uint64_t lost(const struct session *s)
     return session_history(s)->counts.lost;
 }
 
+static void refuse_all(void *ctx, const struct tap *t, const struct rpc *m,
+                       struct tap_verdict *out)
+{
+    (void)ctx;
+    (void)t;
+    (void)m;
+    *out = (struct tap_verdict){ true, NULL, -31001, STR("denylist"), STR("no") };
+}
+
 /* As many requests as may wait; the log's lock is kept, for speed. */
 static bool fill(struct recording *r, struct tap *t)
 {
@@ -162,6 +171,29 @@ static void test_refused_calls_are_denied(struct recording *r)
     session_free(s);
 }
 
+static void test_denials_are_told_later(struct recording *r)
+{
+    struct session *s = recording_another(r, "audit");
+    const struct receipt_counts *c = &session_history(s)->counts;
+    int timed_out = 0;
+    struct tap t = begin(s, 0, &timed_out);
+    rlim_t before = log_bytes(r), one;
+
+    ok(ask(&t, 1) && tap_open_calls(&t) == 1, "a call");
+    one = log_bytes(r) - before;
+    t.options.judge = refuse_all;
+    limit_files(log_bytes(r) + one + one / 2);
+    ok(!ask(&t, 2) && c->calls == 2 && c->denied == 0,
+       "a judge refuses one, and there is only room for the request");
+    limit_files(RLIM_INFINITY);
+    t.options.judge = NULL;
+    ok(receive(&t, TO_SERVER, "{\"jsonrpc\":\"2.0\",\"method\":\"x\"}\n"),
+       "the log can be written again");
+    ok(c->denied == 1 && c->receipts == 1 && c->lost == 0, "now it is denied");
+    tap_release(&t);
+    session_free(s);
+}
+
 static void test_what_is_refused_last_is_denied_at_the_end(struct recording *r)
 {
     struct session *s = recording_another(r, "audit");
@@ -187,6 +219,7 @@ int main(void)
 
     recording_open(&r);
     test_refused_calls_are_denied(&r);
+    test_denials_are_told_later(&r);
     test_what_is_refused_last_is_denied_at_the_end(&r);
     test_a_cancelled_call_makes_room(&r);
     test_a_call_that_timed_out_makes_room(&r);
