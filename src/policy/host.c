@@ -315,34 +315,6 @@ static str skip_slashes(str s)
     return s;
 }
 
-/* Every scheme:// in a text. *first is true when the text begins with one; *any when
- * there is one at all. */
-static const char *scan(struct host_look *look, str text, bool in_text, enum trust trust,
-                        bool *first, bool *any)
-{
-    const char *what = NULL;
-    size_t at = 0;
-
-    for (; !what && at < text.n; at++) {
-        size_t from;
-
-        at += find(str_skip(text, at), ':');
-        if (text.n - at < 3 || !is_slash(text.p[at + 1]) || !is_slash(text.p[at + 2]))
-            continue;
-        from = at;
-        while (from > 0 && at - from < 64 && is_scheme_char(text.p[from - 1]))
-            from--;
-        if (from == at)
-            continue;
-        *any = true;
-        *first = *first || from == 0;
-        what = look_at_url(look, skip_slashes(str_skip(text, at + 1)), in_text, trust);
-    }
-    return what;
-}
-
-/* --- the value of a host key, without :// --- */
-
 static bool starts_with_word(str s, str lower_case)
 {
     if (s.n < lower_case.n)
@@ -355,6 +327,43 @@ static bool starts_with_word(str s, str lower_case)
     }
     return true;
 }
+
+static bool is_file(str scheme)
+{
+    return scheme.n == 4 && starts_with_word(scheme, STR("file"));
+}
+
+/* Every scheme:// in a text. *first is true when the text begins with one; *any when
+ * there is one at all. */
+static const char *scan(struct host_look *look, str text, bool in_text, enum trust trust,
+                        bool *first, bool *any)
+{
+    const char *what = NULL;
+    size_t at = 0;
+
+    for (; !what && at < text.n; at++) {
+        size_t from;
+        str rest;
+
+        at += find(str_skip(text, at), ':');
+        if (text.n - at < 3 || !is_slash(text.p[at + 1]) || !is_slash(text.p[at + 2]))
+            continue;
+        from = at;
+        while (from > 0 && at - from < 64 && is_scheme_char(text.p[from - 1]))
+            from--;
+        if (from == at)
+            continue;
+        *any = true;
+        *first = *first || from == 0;
+        rest = str_skip(text, at + 3);
+        if (!is_file(str_of(text.p + from, at - from)))
+            rest = skip_slashes(rest); /* http:///host is http://host to browsers */
+        what = look_at_url(look, rest, in_text, trust);
+    }
+    return what;
+}
+
+/* --- the value of a host key, without :// --- */
 
 /* http:host and http:/host are http://host to browsers. The length of the scheme and its
  * colon; 0 for none. */

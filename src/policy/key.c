@@ -50,7 +50,7 @@ static bool is_word(str word, str one)
     if (str_ends(word, STR("es")) && is_singular(str_first(word, word.n - 2), one))
         return true;
     return one.p[n - 1] == 'y' && str_ends(word, STR("ies")) &&
-           str_equal(str_first(word, word.n - 3), str_first(one, n - 1));
+           is_singular(str_first(word, word.n - 3), str_first(one, n - 1));
 }
 
 bool key_ends_in(str key, const char *const *words)

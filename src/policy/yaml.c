@@ -266,6 +266,8 @@ int yaml_parse(struct yaml **out, str bytes, const char *name, struct arena *are
     struct reader r = { .name = name, .arena = arena, .err = err };
     int result;
 
+    if (str_starts(bytes, STR("\xef\xbb\xbf")))
+        bytes = str_skip(bytes, 3);
     if (check_text(bytes, name, err) < 0)
         return -1;
     if (!yaml_parser_initialize(&r.parser))
