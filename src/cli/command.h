@@ -57,6 +57,7 @@ extern const struct command cmd_mcp_proxy;
 extern const struct command cmd_proof_pack;
 extern const struct command cmd_verify_pack;
 extern const struct command cmd_packs;
+extern const struct command cmd_policy;
 extern const struct command cmd_jcs;
 
 #endif

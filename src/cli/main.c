@@ -12,8 +12,8 @@
 #include "cli/progress.h"
 
 static const struct command *const commands[] = {
-    &cmd_mcp_proxy,   &cmd_log,   &cmd_key, &cmd_proof_pack,
-    &cmd_verify_pack, &cmd_packs, &cmd_jcs, NULL,
+    &cmd_mcp_proxy, &cmd_log, &cmd_key, &cmd_proof_pack, &cmd_verify_pack, &cmd_packs,
+    &cmd_policy,    &cmd_jcs, NULL,
 };
 
 static const struct command assay = {

@@ -29,15 +29,19 @@ static const char *look(struct host_look *l, str text, bool is_host)
     return host_refuse(l, text, is_host);
 }
 
+/* Letters, digits, dots; not only dots, which in a sentence are none of the host's. */
 static bool is_plain(str host)
 {
+    bool only_dots = true;
+
     for (size_t i = 0; i < host.n; i++) {
         char c = host.p[i];
 
         if (!((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '-'))
             return false;
+        only_dots = only_dots && c == '.';
     }
-    return host.n > 0;
+    return !only_dots;
 }
 
 static void add_percent(struct buf *b, str host)

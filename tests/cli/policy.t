@@ -1,0 +1,190 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# assay policy: init, validate, test, impact.
+. tests/cli/tap.sh
+build=${ASSAY_BUILD:-build}
+case $build in /*) ;; *) build=$PWD/$build ;; esac
+cd "$work" || exit 1
+
+# --- init ---
+run policy init
+exits 0 "a starter"
+prints assay.mcp-policy.yaml "says where it is"
+check "is there" test -s assay.mcp-policy.yaml
+cp assay.mcp-policy.yaml before
+run policy init
+exits 3 "a second time"
+says "is not overwritten" "says why"
+check "the first stays" cmp before assay.mcp-policy.yaml
+run policy init --out other.yaml
+exits 0 "another name"
+check "is the same file" cmp other.yaml assay.mcp-policy.yaml
+run policy init --out no/such/dir.yaml
+exits 3 "a directory that is not there"
+run policy init --out -
+check "stdout" cmp "$work/out" before
+
+# --- validate ---
+run policy validate
+exits 0 "the starter is understood"
+prints "default      deny" "says what it says"
+run policy validate --json other.yaml
+exits 0 "as JSON"
+check "is JSON" "$ASSAY" jcs "$work/out"
+prints "\"policy_hash\": \"sha256:$(sha256sum <other.yaml | cut -d' ' -f1)\"" \
+    "with the hash of its bytes"
+run policy validate absent.yaml
+exits 3 "a missing file"
+says "absent.yaml" "is named"
+printf 'default: deny\nallowlst: [a]\n' >bad.yaml
+run policy validate bad.yaml
+exits 3 "an unknown key"
+says "bad.yaml:2: unknown key 'allowlst'" "file, line and what was expected"
+silent "nothing else"
+run policy validate --json bad.yaml
+exits 3 "the same as JSON"
+prints "bad.yaml:2:" "with file and line"
+: >empty.yaml
+run policy validate empty.yaml
+exits 3 "an empty file"
+says "empty.yaml:1: the file is empty" "says so"
+head -c 1048577 /dev/zero | tr '\0' '#' >large.yaml
+run policy validate large.yaml
+exits 3 "a file over 1 MiB"
+says "1048576 bytes" "names the limit"
+run policy validate .
+exits 3 "a directory"
+printf 'mode: enforce\ntools: {default: allow, deny: ["delete_*"]}\n' >public.yaml
+run policy validate public.yaml
+exits 0 "the public tool's form"
+prints "line 1 has no effect: mode: the profile is chosen with --profile" "nothing is ignored silently"
+run policy validate a b
+exits 3 "two files"
+
+# --- test ---
+denied() { # WHAT REF ARGS…
+    denied_what=$1 denied_ref=$2
+    shift 2
+    run policy test "$@"
+    exits 1 "$denied_what is denied"
+    prints "rule    $denied_ref" "by $denied_ref"
+}
+allowed() { # WHAT REF ARGS…
+    allowed_what=$1 allowed_ref=$2
+    shift 2
+    run policy test "$@"
+    exits 0 "$allowed_what is allowed"
+    prints "rule    $allowed_ref" "by $allowed_ref"
+}
+denied "shell_exec" "denylist[0] (shell_exec)" --tool shell_exec
+allowed "web_search" "allowlist[0] (web_search)" --tool web_search --args '{"q":"x"}'
+denied "an unknown tool" default --tool whatever
+denied "127.0.0.1 in disguise" constraints.web_fetch.deny_private_hosts \
+    --tool web_fetch --args '{"url":"http://0x7f.1/"}'
+prints "reason  a host in the arguments is a loopback address (127.0.0.0/8)" "with a reason"
+prints "found   0x7f.1" "and what was found"
+denied "a path out of the workspace" constraints.read_file.allowed_paths \
+    --tool read_file --args '{"path":"/workspace/%2e%2e/etc/passwd"}'
+allowed "a path in the workspace" "allowlist[2] (read_*)" \
+    --tool read_file --args '{"path":"notes.txt"}' --cwd /workspace
+denied "a relative path over HTTP" constraints.read_file.allowed_paths \
+    --tool read_file --args '{"path":"notes.txt"}' --cwd /workspace --http
+allowed "a name with a public address" "allowlist[1] (web_fetch)" --tool web_fetch \
+    --args '{"url":"http://good.example/"}' --resolve good.example=93.184.216.34
+denied "one private address among them" constraints.web_fetch.deny_private_hosts \
+    --tool web_fetch --args '{"url":"http://good.example/"}' \
+    --resolve good.example=93.184.216.34 --resolve good.example=fd00::1
+denied "a name without an answer" constraints.web_fetch.deny_private_hosts \
+    --tool web_fetch --args '{"url":"http://good.example/"}' --resolve good.example=
+denied "a name that nobody has" constraints.web_fetch.deny_private_hosts \
+    --tool web_fetch --args '{"url":"http://no-such-name.invalid/"}'
+denied "ambiguous arguments" malformed --tool web_search --args '{"a":1,"a":2}'
+allowed "another file" default --tool anything --policy public.yaml
+run policy test --json --tool web_fetch --args '{"url":"http://10.0.0.1"}'
+exits 1 "JSON has the same exit code"
+check "is JSON" "$ASSAY" jcs "$work/out"
+prints '"policy_verdict": "denied"' "the verdict"
+prints '"policy_ref": "constraints.web_fetch.deny_private_hosts"' "the rule"
+bad_input() { # WHAT SAYS ARGS…
+    bad_what=$1 bad_says=$2
+    shift 2
+    run policy test "$@"
+    exits 3 "$bad_what"
+    says "$bad_says" "says why"
+    silent "prints nothing"
+}
+bad_input "no tool" "--tool NAME is needed"
+bad_input "arguments that are no JSON" "--args: not JSON at byte 0" --tool a --args nonsense
+bad_input "a bad policy" "bad.yaml:2" --tool a --policy bad.yaml
+bad_input "a missing policy" "absent.yaml" --tool a --policy absent.yaml
+bad_input "a relative --cwd" "expected an absolute path" --tool a --cwd x
+bad_input "a bad --resolve" "expected an IP address" --tool web_fetch \
+    --args '{"url":"http://good.example/"}' --resolve good.example=x
+
+# --- a recorded session ---
+call() { # ID TOOL ARGS
+    printf '{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":{"name":"%s","arguments":%s}}\n' \
+        "$1" "$2" "$3"
+}
+record() { # DIR FLAGS…
+    record_dir=$1
+    shift
+    {
+        call 1 web_search '{"query":"a"}'
+        call 2 echo '{"text":"see http://10.0.0.1/"}'
+        call 3 echo '{"text":"plain"}'
+        call 4 'odd*[name' '{}'
+        call 5 read_file '{"path":"/workspace/a"}'
+    } | timeout 60 "$ASSAY" mcp-proxy --audit-dir "$record_dir" "$@" -- "$build/example-server" \
+        >/dev/null 2>&1
+    session=$(sed -n 's/.*"session_id":"\(mcp_[0-9a-f]*\)".*/\1/p' \
+        "$record_dir"/receipts/*.jsonl | head -n 1)
+}
+record stored --store-args
+stored=$session
+check "a session is recorded" test -n "$stored"
+run policy init --from-session "$stored" --audit-dir stored --out seen.yaml
+exits 0 "a policy from a session"
+run policy validate seen.yaml
+prints "allowlist    4" "allows the four tools that were called"
+check "a tool's name is no glob" grep -qF '"odd[*][[]name"' seen.yaml
+allowed "what was called" "allowlist[" --tool 'odd*[name' --policy seen.yaml
+denied "what its name would match as a glob" default --tool 'oddx[name' --policy seen.yaml
+run policy init --from-session mcp_0123456789abcdef --audit-dir stored --out x.yaml
+exits 3 "a session that is not there"
+check "leaves no file" test ! -e x.yaml
+
+printf 'default: allow\ndenylist: [web_search]\nconstraints: {echo: {deny_private_hosts: true}}\n' >new.yaml
+run policy impact --policy-new new.yaml --audit-dir stored "$stored"
+exits 0 "impact"
+prints "newly_denied   web_search  denylist[0]" "names what would be denied"
+prints "newly_denied   echo  constraints.echo.deny_private_hosts" "by arguments, too"
+prints "5 calls: 2 newly denied, 0 newly allowed, 0 undecidable; the new policy denies 2" \
+    "and counts"
+run policy impact --policy-new new.yaml --audit-dir stored --fail-if-newly-denied 2 "$stored"
+exits 1 "--fail-if-newly-denied reached"
+run policy impact --policy-new new.yaml --audit-dir stored --fail-if-newly-denied 3 "$stored"
+exits 0 "--fail-if-newly-denied not reached"
+run policy impact --policy-new new.yaml --policy-old new.yaml --audit-dir stored "$stored"
+prints "0 newly denied, 0 newly allowed" "a policy compared with itself"
+printf 'default: allow\n' >open.yaml
+run policy impact --policy-new open.yaml --policy-old new.yaml --json stored/packs/*
+exits 0 "the other way, on a pack, as JSON"
+check "is JSON" "$ASSAY" jcs "$work/out"
+prints '"newly_allowed": 2' "newly allowed"
+printf 'default: allow\nconstraints: {echo: {max_calls: 1}}\n' >count.yaml
+run policy impact --policy-new count.yaml --audit-dir stored "$stored" "$stored"
+prints "2 newly denied" "counters begin anew with a session"
+
+record bare
+run policy impact --policy-new new.yaml --audit-dir bare "$session"
+exits 0 "without stored arguments"
+prints "undecidable    echo  constraints.echo.deny_private_hosts" "what needs them is undecidable"
+prints "1 newly denied, 0 newly allowed, 2 undecidable" "and never allowed"
+run policy impact --policy-new bad.yaml "$session"
+exits 3 "a bad policy"
+run policy impact --policy-new new.yaml nothing
+exits 3 "no such session"
+run policy impact --policy-new new.yaml
+exits 3 "no session at all"
+finish
