@@ -7,11 +7,12 @@
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/place.h"
-#include "cli/policy_file.h"
 #include "cli/policy_impact.h"
+#include "cli/policy_pin.h"
 #include "cli/policy_receipts.h"
 #include "cli/policy_starter.h"
 #include "cli/policy_try.h"
+#include "pipeline/policy_file.h"
 #include "json/pretty.h"
 
 static const struct command policy_init, policy_validate;
@@ -131,16 +132,15 @@ static void print_notes(struct pretty *j, const struct policy *p)
 
 static void print_json(const struct policy_file *f)
 {
-    CLEANUP(buf_release) struct buf text = { 0 }, hash = { 0 };
+    CLEANUP(buf_release) struct buf text = { 0 };
     const struct policy *p = f->policy;
     struct pretty j;
 
-    digest_add_tagged(&hash, &f->hash);
     pretty_init(&j, &text);
     pretty_object(&j, NULL);
     pretty_text(&j, "status", "ok");
     pretty_text(&j, "file", f->path);
-    pretty_string(&j, "policy_hash", buf_str(&hash));
+    pretty_text(&j, "policy_hash", f->hash);
     pretty_text(&j, "form", p->public_form ? "tools" : "assay");
     pretty_text(&j, "default", p->default_allow ? "allow" : "deny");
     pretty_bool(&j, "default_given", p->default_given);
@@ -172,7 +172,7 @@ static enum exit_code run_validate(int argc, char **argv)
 
     if (!options_parse(&policy_validate, table, argc, argv, &files, &code))
         return code;
-    if (policy_file_open(&f, files.count ? files.at[0] : NULL, &err) < 0)
+    if (policy_file_load(&f, files.count ? files.at[0] : POLICY_FILE, &err) < 0)
         return command_fail_as(&policy_validate, json, &err);
     (json ? print_json : print_text)(&f);
     return EXIT_GOOD;
@@ -186,12 +186,12 @@ static const struct command policy_validate = {
 };
 
 static const struct command *const subcommands[] = {
-    &policy_init, &policy_validate, &policy_try, &policy_impact, NULL,
+    &policy_init, &policy_validate, &policy_try, &policy_impact, &policy_pin, NULL,
 };
 
 const struct command cmd_policy = {
     .name = "policy",
-    .usage = "init|validate|test|impact",
+    .usage = "init|validate|test|impact|pin",
     .summary = "write, check and try out policies",
     .subcommands = subcommands,
 };

@@ -2,8 +2,8 @@
 /*
  * lookup - the addresses of host names, in bounded time.
  *
- * All names are asked for at once, each on a thread of its own, which is left alone when
- * the time is over. A name without an answer has no addresses.
+ * All names are asked for at once (transport/resolve.h). A name without an answer has no
+ * addresses.
  */
 #ifndef CLI_LOOKUP_H
 #define CLI_LOOKUP_H
@@ -13,9 +13,6 @@
 #include "base/arena.h"
 #include "base/str.h"
 #include "policy/decide.h"
-
-#define LOOKUP_MS        2000
-#define LOOKUP_ADDRESSES 64 /* of one name; those beyond are as good as private */
 
 /* `names` and `answers` have `count` entries, at most DECIDE_NAMES_MAX; addresses live in
  * the arena. Entries of `answers` that have addresses already are left as they are. */

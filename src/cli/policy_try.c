@@ -10,8 +10,8 @@
 #include "base/utf8.h"
 #include "cli/lookup.h"
 #include "cli/options.h"
-#include "cli/policy_file.h"
 #include "cli/terminal.h"
+#include "pipeline/policy_file.h"
 #include "policy/decide.h"
 #include "json/pretty.h"
 
@@ -112,17 +112,16 @@ static void print_text(const struct request *r, const struct decision *d)
 static void print_json(const struct request *r, const struct policy_file *f,
                        const struct decision *d)
 {
-    CLEANUP(buf_release) struct buf text = { 0 }, hash = { 0 };
+    CLEANUP(buf_release) struct buf text = { 0 };
     struct pretty j;
 
-    digest_add_tagged(&hash, &f->hash);
     pretty_init(&j, &text);
     pretty_object(&j, NULL);
     pretty_text(&j, "tool", r->tool);
     pretty_text(&j, "policy_verdict", verdict_name(d->verdict));
     pretty_string(&j, "policy_ref", d->ref);
     pretty_string(&j, "policy_reason", d->reason);
-    pretty_string(&j, "policy_hash", buf_str(&hash));
+    pretty_text(&j, "policy_hash", f->hash);
     pretty_string(&j, "rule", d->rule);
     pretty_string(&j, "found", d->detail);
     pretty_array(&j, "names");
@@ -170,7 +169,7 @@ static enum exit_code try(const struct request *r)
     struct err err = { 0 };
 
     arena_init(&arena, DECIDE_MEMORY);
-    if (policy_file_open(&f, r->policy, &err) < 0 ||
+    if (policy_file_load(&f, r->policy ? r->policy : POLICY_FILE, &err) < 0 ||
         decide(r, f.policy, &arena, &arguments, &d, &err) < 0)
         return command_fail_as(&policy_try, r->json, &err);
     if (r->json)

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/diag.h"
 #include "base/err.h"
 #include "base/utf8.h"
 #include "evidence/log.h"
@@ -66,8 +67,6 @@ bool guard_has_changed(struct guard *g, str tool)
             pinboard_differs(&g->board, tool));
 }
 
-/* --- what an event says --- */
-
 static str shown(str name)
 {
     size_t n = name.n > NAME_SHOWN ? NAME_SHOWN : name.n;
@@ -76,6 +75,17 @@ static str shown(str name)
         n--;
     return utf8_valid(name) ? str_first(name, n) : STR("?");
 }
+
+/* A sentence about a tool, whose name may be anything. */
+static void say_of(const struct guard *g, const char *before, str name, const char *after)
+{
+    CLEANUP(buf_release) struct buf text = { 0 };
+
+    diag_escape(&text, shown(name));
+    guard_say(g, "%s '%s' %s", before, buf_cstr(&text), after);
+}
+
+/* --- what an event says --- */
 
 static void put(struct guard *g, struct event *e)
 {
@@ -147,13 +157,14 @@ static bool read_tool(struct list *l, uint32_t tool, struct pin *out)
 static void warn_of_hidden(struct list *l, uint32_t tool, str name)
 {
     struct hidden h = hidden_in(l->j, tool);
+    char after[160];
 
-    if (h.kind != HIDDEN_NONE)
-        guard_say(l->g,
-                  "the definition of tool '%.*s' has %zu characters that a person does "
-                  "not see (%s, U+%04X first)",
-                  STR_ARG(shown(name)), h.count, hidden_name(h.kind),
-                  (unsigned)h.code_point);
+    if (h.kind == HIDDEN_NONE)
+        return;
+    snprintf(after, sizeof(after),
+             "has %zu characters that a person does not see (%s, U+%04X first)", h.count,
+             hidden_name(h.kind), (unsigned)h.code_point);
+    say_of(l->g, "the definition of tool", name, after);
 }
 
 static bool is_offered(const struct guard *g, const struct pin *p)
@@ -185,8 +196,7 @@ static void pin_anew(struct list *l, uint32_t tool, const struct pin *now)
     if (!g->board.found)
         return;
     tell_change(g, NULL, now);
-    guard_say(g, "tool '%.*s' is new since this server's tools were pinned",
-              STR_ARG(shown(now->name)));
+    say_of(g, "tool", now->name, "is new since this server's tools were pinned");
 }
 
 static void note_change(struct list *l, uint32_t tool, const struct pin *was,
@@ -200,12 +210,13 @@ static void note_change(struct list *l, uint32_t tool, const struct pin *was,
     keep_definition(g, l->j, tool, now);
     tell_change(g, was, now);
     offer(l, now);
-    guard_say(g,
-              "the definition of tool '%.*s' changed since it was pinned%s; if that is "
-              "right: assay policy pin --accept",
-              STR_ARG(shown(now->name)),
-              guard_pin(g) == POLICY_PIN_STRICT && g->options.enforce ? ", it is refused"
-                                                                      : "");
+    say_of(
+        g, "the definition of tool", now->name,
+        guard_pin(g) == POLICY_PIN_STRICT && g->options.enforce
+            ? "changed since it was pinned, and it is refused; if the change is right: "
+              "assay policy pin --accept TOOL"
+            : "changed since it was pinned; if that is right: assay policy pin "
+              "--accept TOOL");
 }
 
 static void check_pin(struct list *l, uint32_t tool, const struct pin *now)

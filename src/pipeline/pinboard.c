@@ -21,8 +21,8 @@ static bool is_plain_name(str s)
     return true;
 }
 
-static int name_dir(struct pinboard *b, const char *audit_dir, const char *server_id,
-                    struct err *err)
+static int name_dir(char out[static FILE_PATH_MAX], const char *audit_dir,
+                    const char *server_id, struct err *err)
 {
     char name[128] = "id_", dir[FILE_PATH_MAX];
     struct digest d = digest_of(str_from(server_id));
@@ -32,7 +32,7 @@ static int name_dir(struct pinboard *b, const char *audit_dir, const char *serve
     else
         digest_hex(name + 3, &d);
     return path_join(dir, audit_dir, "pins", err) < 0 ? -1
-                                                      : path_join(b->dir, dir, name, err);
+                                                      : path_join(out, dir, name, err);
 }
 
 static int read_pins(const struct pinboard *b, const char *name, struct pins *out,
@@ -50,18 +50,26 @@ static int read_pins(const struct pinboard *b, const char *name, struct pins *ou
     return pins_read(out, buf_str(&bytes), err) < 0 ? err_wrap(err, "'%s'", path) : 0;
 }
 
-int pinboard_open(struct pinboard *b, const char *audit_dir, const char *server_id,
-                  struct err *err)
+int pinboard_open_at(struct pinboard *b, const char *dir, struct err *err)
 {
     bool ignored;
 
     *b = (struct pinboard){ .found = false };
-    if (name_dir(b, audit_dir, server_id, err) == 0 &&
-        read_pins(b, "offered.json", &b->offered, &ignored, err) == 0 &&
+    snprintf(b->dir, sizeof(b->dir), "%s", dir);
+    if (read_pins(b, "offered.json", &b->offered, &ignored, err) == 0 &&
         read_pins(b, "pins.json", &b->pins, &b->found, err) == 0)
         return 0;
     pinboard_release(b);
     return -1;
+}
+
+int pinboard_open(struct pinboard *b, const char *audit_dir, const char *server_id,
+                  struct err *err)
+{
+    char dir[FILE_PATH_MAX];
+
+    return name_dir(dir, audit_dir, server_id, err) < 0 ? -1
+                                                        : pinboard_open_at(b, dir, err);
 }
 
 void pinboard_release(struct pinboard *b)

@@ -33,6 +33,7 @@ struct pinboard {
 /* Nothing is made: a server that was never seen has an empty board. */
 MUST_CHECK int pinboard_open(struct pinboard *b, const char *audit_dir,
                              const char *server_id, struct err *err);
+MUST_CHECK int pinboard_open_at(struct pinboard *b, const char *dir, struct err *err);
 void pinboard_release(struct pinboard *b); /* safe on a zeroed one */
 
 /* Read pins.json again: a person may have accepted something. */
