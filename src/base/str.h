@@ -41,6 +41,23 @@ static inline bool str_is(str a, const char *c)
     return str_equal(a, str_from(c));
 }
 
+static inline char ascii_lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
+}
+
+/* Equal but for the case of ASCII letters, whatever the locale. */
+static inline bool str_equal_nocase(str a, str b)
+{
+    if (a.n != b.n)
+        return false;
+    for (size_t i = 0; i < a.n; i++) {
+        if (ascii_lower(a.p[i]) != ascii_lower(b.p[i]))
+            return false;
+    }
+    return true;
+}
+
 static inline bool str_starts(str s, str prefix)
 {
     return s.n >= prefix.n && (prefix.n == 0 || memcmp(s.p, prefix.p, prefix.n) == 0);

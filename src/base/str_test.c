@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/str.h"
+
+#include "tests/tap.h"
+
+static void test_equal_but_for_case(void)
+{
+    const struct {
+        str a, b;
+        bool equal;
+    } rows[] = {
+        { STR(""), STR(""), true },
+        { { NULL, 0 }, STR(""), true },
+        { STR("Content-Length"), STR("content-LENGTH"), true },
+        { STR("az"), STR("AZ"), true },
+        { STR("a"), STR("ab"), false },
+        { STR("a"), STR("b"), false },
+        { STR("@"), STR("`"), false }, /* the neighbours of the letters are not letters */
+        { STR("["), STR("{"), false },
+        { STR("a\0b"), STR("A\0B"), true },
+        { STR("a\0b"), STR("a\0c"), false },
+        { STR("\xc3\xa9"), STR("\xc3\x89"), false }, /* ASCII only */
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++)
+        ok(str_equal_nocase(rows[i].a, rows[i].b) == rows[i].equal &&
+               str_equal_nocase(rows[i].b, rows[i].a) == rows[i].equal,
+           "row %zu is %s", i, rows[i].equal ? "equal" : "not equal");
+}
+
+int main(void)
+{
+    test_equal_but_for_case();
+    return tap_done();
+}
