@@ -47,8 +47,9 @@ __attribute__((unused)) static bool cuts_next(struct cuts *c, str *piece)
     return true;
 }
 
-/* Messages one after the other on one connection. `out` gets a line for each; unless
- * `brief`, all of its headers and its content too. The last line says how it ended. */
+/* Messages one after the other on one connection. `out` gets a line for each: `brief`,
+ * with the path and the bytes of content, or with all of its headers and content. The
+ * last line says how it ended. */
 struct http_stream {
     struct buf *out;
     bool brief;
@@ -66,7 +67,11 @@ static void http_stream_tell_head(struct http_stream *s)
     if (h->kind == HTTP_REQUEST) {
         buf_add(s->out, h->method);
         buf_add_char(s->out, ' ');
-        buf_add(s->out, h->target);
+        buf_add(s->out, s->brief ? h->parts.path : h->target);
+        if (s->brief && h->parts.query.p)
+            buf_add_char(s->out, '?');
+        if (s->brief)
+            buf_add(s->out, h->parts.query);
     } else {
         buf_printf(s->out, "%u ", h->status);
         buf_add(s->out, h->reason);

@@ -61,6 +61,8 @@ static void test_chunked_requests(void)
         { "bare CR in an extension", STR("5;a\rb\r\nhello\r\n"), NULL, HTTP_BARE_CR },
         { "NUL in an extension", STR("5;a\0\r\nhello\r\n"), NULL, HTTP_EXTENSION },
         { "content too long", STR("5\r\nhello!\r\n0\r\n\r\n"), NULL, HTTP_CHUNK_END },
+        { "another byte for the CR", STR("5\r\nhello!\n0\r\n\r\n"), NULL,
+          HTTP_CHUNK_END },
         { "content too short", STR("5\r\nhell\r\n0\r\n\r\n"), NULL, HTTP_CHUNK_END },
         { "bare LF behind the content", STR("5\r\nhello\n0\r\n\r\n"), NULL,
           HTTP_CHUNK_END },

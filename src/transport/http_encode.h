@@ -22,7 +22,7 @@ MUST_CHECK int http_put_request(struct buf *out, str method, str target, struct 
 MUST_CHECK int http_put_status(struct buf *out, unsigned status, str reason,
                                struct err *err);
 
-/* "Name: value"; the value without white space at its ends. */
+/* "Name: value"; the value without spaces at its ends. */
 MUST_CHECK int http_put_header(struct buf *out, str name, str value, struct err *err);
 
 void http_put_end(struct buf *out); /* the empty line */

@@ -73,7 +73,7 @@ static void test_what_cannot_be_read_back_is_not_written(void)
         { "a NUL in a value", STR("A"), STR("b\0c") },
         { "a control byte in a value", STR("A"), STR("\x1b") },
         { "a space at the end of a value", STR("A"), STR("b ") },
-        { "a tab at the front of a value", STR("A"), STR("\tb") },
+        { "a space at the front of a value", STR("A"), STR(" b") },
         { "no name", STR(""), STR("b") },
         { "a colon in a name", STR("A:"), STR("b") },
         { "a space in a name", STR("A B"), STR("c") },

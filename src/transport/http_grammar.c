@@ -81,8 +81,17 @@ static bool is_blank(char c)
 str http_trim(str s)
 {
     while (s.n && is_blank(s.p[0]))
-        s = str_skip(s, 1);
+        s = (str){ s.p + 1, s.n - 1 };
     while (s.n && is_blank(s.p[s.n - 1]))
+        s.n--;
+    return s;
+}
+
+str http_trim_spaces(str s)
+{
+    while (s.n && s.p[0] == ' ')
+        s = (str){ s.p + 1, s.n - 1 };
+    while (s.n && s.p[s.n - 1] == ' ')
         s.n--;
     return s;
 }
@@ -94,7 +103,7 @@ bool http_token_valid(str s)
 
 bool http_value_valid(str s)
 {
-    return http_all(s, HTTP_TEXT) && http_trim(s).n == s.n;
+    return http_all(s, HTTP_TEXT) && http_trim_spaces(s).n == s.n;
 }
 
 bool http_method_valid(str s)

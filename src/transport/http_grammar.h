@@ -95,9 +95,12 @@ static inline bool http_is(char c, enum http_class wanted)
 
 bool http_all(str s, enum http_class wanted); /* every byte; true when empty */
 
-str http_trim(str s);          /* without spaces and tabs at its ends */
+/* Around a header's value only spaces go: nginx, for one, takes a tab for a part of it,
+ * so that a length or coding behind a tab has two readings and must have none. */
+str http_trim_spaces(str s);
+str http_trim(str s);          /* without spaces and tabs: the words of a list */
 bool http_token_valid(str s);  /* the name of a header, a list's word */
-bool http_value_valid(str s);  /* a header's value, already trimmed; may be empty */
+bool http_value_valid(str s);  /* a header's value, without its spaces; may be empty */
 bool http_method_valid(str s); /* at most HTTP_METHOD_MAX capital letters and '-' */
 
 #define HTTP_METHOD_MAX    32

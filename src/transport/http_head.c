@@ -167,13 +167,11 @@ static int take_header(struct http_head *h, str line)
     if (!colon)
         return refuse(h, HTTP_NO_COLON);
     name = str_first(line, (size_t)(colon - line.p));
-    value = http_trim(str_of(colon + 1, line.n - name.n - 1));
+    value = http_trim_spaces(str_of(colon + 1, line.n - name.n - 1));
     if (!http_token_valid(name))
         return refuse(h, http_token_valid(http_trim(name)) ? HTTP_NAME_SPACE : HTTP_NAME);
     if (make_room(h) < 0)
         return -1;
-    if (!value.n)
-        value.p = colon + 1;
     h->headers[h->count++] = (struct http_header){ span_of(h, name), span_of(h, value) };
     return 0;
 }

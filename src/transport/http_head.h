@@ -72,8 +72,11 @@ struct http_head {
 };
 
 void http_head_init(struct http_head *h, enum http_kind kind);
-void http_head_reset(struct http_head *h);   /* for the next head; keeps the memory */
-void http_head_release(struct http_head *h); /* safe on a zeroed or released one */
+void http_head_reset(struct http_head *h); /* for the next head; keeps the memory */
+
+/* Frees; afterwards it is as after init. For connections that idle, too: a head that came
+ * in pieces leaves up to HTTP_HEAD_MAX bytes behind. Safe on a zeroed or released one. */
+void http_head_release(struct http_head *h);
 
 /* Read on. *used is how much of `in` belongs to the head: all of it, or up to its end
  * when HTTP_DONE. A head that is done or refused stays so until it is reset. */
