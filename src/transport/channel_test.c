@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/channel.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "tests/tap.h"
+
+/* Both ends of a pipe, and what our end was told. */
+struct both {
+    struct loop *loop;
+    struct channel out;
+    int from;
+    int drained, broken;
+};
+
+static void on_drained(void *ctx)
+{
+    ((struct both *)ctx)->drained++;
+}
+
+static void on_broken(void *ctx, const struct err *why)
+{
+    (void)why;
+    ((struct both *)ctx)->broken++;
+}
+
+static const struct channel_events events = { .on_drained = on_drained,
+                                              .on_broken = on_broken };
+
+static void open_both(struct both *b)
+{
+    struct err err = { 0 };
+    int fds[2];
+
+    *b = (struct both){ .from = -1 };
+    if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0 || loop_new(&b->loop, &err) < 0 ||
+        channel_open(&b->out, b->loop, fds[1], false, &events, b, &err) < 0) {
+        printf("Bail out! %s\n", err.msg);
+        exit(1);
+    }
+    b->from = fds[0];
+}
+
+static void close_both(struct both *b)
+{
+    channel_close(&b->out);
+    if (b->from >= 0)
+        close(b->from);
+    loop_free(b->loop);
+}
+
+static bool says(struct both *b, const char *text)
+{
+    struct err err;
+
+    return channel_write(&b->out, str_from(text), &err) == 0;
+}
+
+/* What one read finds: nothing is "", the end is "EOF". */
+static bool reads(const struct both *b, const char *expected)
+{
+    char bytes[64];
+    ssize_t n = read(b->from, bytes, sizeof(bytes));
+    str got = n < 0 ? STR("") : n == 0 ? STR("EOF") : str_of(bytes, (size_t)n);
+
+    return str_is(got, expected);
+}
+
+static void test_cork(void)
+{
+    struct both b;
+
+    open_both(&b);
+    ok(says(&b, "a") && reads(&b, "a"), "what is written goes at once");
+    channel_cork(&b.out, true);
+    ok(says(&b, "b") && says(&b, "c") && reads(&b, ""), "corked: it waits");
+    ok(channel_queued(&b.out) == 2, "and is counted");
+    loop_run(b.loop);
+    ok(reads(&b, ""), "the loop does not send it either, nor wait for it");
+    channel_cork(&b.out, false);
+    ok(reads(&b, "bc"), "uncorked: all of it at once");
+    ok(channel_queued(&b.out) == 0 && b.drained == 1, "which is told");
+    channel_cork(&b.out, true);
+    channel_cork(&b.out, false);
+    ok(reads(&b, "") && b.drained == 1, "nothing to send: nothing is told");
+    ok(says(&b, "d") && reads(&b, "d"), "and the next goes at once again");
+    close_both(&b);
+}
+
+static void test_finish_while_corked(void)
+{
+    struct both b;
+
+    open_both(&b);
+    channel_cork(&b.out, true);
+    ok(says(&b, "last"), "corked");
+    channel_finish(&b.out);
+    ok(reads(&b, "") && b.out.fd >= 0, "an end that was asked for waits, too");
+    channel_cork(&b.out, false);
+    ok(reads(&b, "last") && reads(&b, "EOF"), "and stands behind what waited");
+    channel_cork(&b.out, true);
+    channel_cork(&b.out, false);
+    ok(b.out.fd < 0 && b.broken == 0, "a closed one may be corked");
+    close_both(&b);
+}
+
+static void test_reader_goes_while_corked(void)
+{
+    struct both b;
+
+    open_both(&b);
+    channel_cork(&b.out, true);
+    ok(says(&b, "x"), "corked");
+    close(b.from);
+    b.from = -1;
+    channel_cork(&b.out, false);
+    ok(b.broken == 1 && channel_queued(&b.out) == 0, "that nobody reads is told once");
+    ok(!says(&b, "y"), "and known");
+    close_both(&b);
+}
+
+/* More than the pipe takes: the rest goes as it is read. */
+enum {
+    LINES = 3000,
+    LINE = 100,
+    ALL = LINES * LINE
+};
+
+struct reader {
+    struct loop *loop;
+    size_t got;
+};
+
+static void on_bytes(void *ctx, str bytes)
+{
+    struct reader *r = ctx;
+
+    r->got += bytes.n;
+    if (r->got >= ALL)
+        loop_stop(r->loop);
+}
+
+static void test_uncork_to_a_slow_reader(void)
+{
+    static const struct channel_events reading = { .on_bytes = on_bytes };
+    char line[LINE + 1] = { 0 };
+    struct channel in;
+    struct err err = { 0 };
+    struct both b;
+    struct reader r;
+
+    open_both(&b);
+    r = (struct reader){ b.loop, 0 };
+    memset(line, 'x', LINE);
+    channel_cork(&b.out, true);
+    for (int i = 0; i < LINES; i++)
+        says(&b, line);
+    ok(channel_queued(&b.out) == ALL, "%d lines wait", LINES);
+    channel_cork(&b.out, false);
+    ok(channel_queued(&b.out) > 0 && b.drained == 0, "the pipe does not take them all");
+    ok(channel_open(&in, b.loop, b.from, false, &reading, &r, &err) == 0, "read: %s",
+       err.msg);
+    b.from = -1;
+    channel_read(&in, true);
+    loop_run(b.loop);
+    ok(r.got == ALL && b.drained == 1, "they come as they are read: %zu", r.got);
+    channel_close(&in);
+    close_both(&b);
+}
+
+int main(void)
+{
+    signal(SIGPIPE, SIG_IGN);
+    test_cork();
+    test_finish_while_corked();
+    test_reader_goes_while_corked();
+    test_uncork_to_a_slow_reader();
+    return tap_done();
+}
