@@ -195,15 +195,28 @@ static size_t split(str host, str parts[static PARTS_MAX])
     }
 }
 
+/* Which parts are read in two ways: a bit for each. */
+static unsigned ambiguous(const str *parts, size_t count)
+{
+    unsigned mask = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        if (parts[i].n > 1 && parts[i].p[0] == '0' && !is_hex(parts[i]))
+            mask |= 1u << i;
+    }
+    return mask;
+}
+
 /* Every reading of the parts; one that nobody can read does not count. */
 static enum address_spelling worst(const str *parts, size_t count, const char **what)
 {
     enum address_spelling result = ADDRESS_BROKEN;
+    unsigned mask = ambiguous(parts, count);
 
-    for (unsigned decimal = 0; decimal < 1u << count; decimal++) {
+    for (unsigned decimal = 0; decimal <= mask; decimal++) {
         uint8_t bytes[4];
 
-        if (!combine(parts, count, decimal, bytes))
+        if ((decimal & ~mask) || !combine(parts, count, decimal, bytes))
             continue;
         *what = private4(bytes);
         if (*what)

@@ -115,7 +115,7 @@ static const char *collect(struct host_look *look, str host, str found)
 /* Percent-decoded, mapped to ASCII, without dots at the end; SIZE_MAX: unreadable. */
 static size_t plain_form(char out[static IDN_MAX], str host)
 {
-    char decoded[IDN_MAX];
+    char UNINITIALIZED decoded[IDN_MAX];
     size_t n = host.n, before;
 
     if (host.n >= IDN_MAX)
@@ -136,7 +136,7 @@ static size_t plain_form(char out[static IDN_MAX], str host)
 static const char *judge(struct host_look *look, str host, enum trust trust)
 {
     const char *unreadable = trust == SURELY ? UNREADABLE : NULL, *what = NULL;
-    char ascii[IDN_MAX];
+    char UNINITIALIZED ascii[IDN_MAX];
     size_t n;
 
     if (host.n == 0)
@@ -409,16 +409,33 @@ static const char *look_at_value(struct host_look *look, str s)
 
 /* --- a whole text --- */
 
+/* Most texts are seen at once not to be an address or localhost. */
+static bool may_be_address(str s)
+{
+    bool marked = s.n == strlen("localhost");
+
+    if (s.n == 0 || s.n > WHOLE_MAX)
+        return false;
+    for (size_t i = 0; i < s.n; i++) {
+        unsigned char c = (unsigned char)s.p[i];
+
+        if (c <= ' ' || c == '/' || c == ',' || c == '(')
+            return false;
+        marked = marked || c == '.' || c == ':' || c == '[' || c == '%' || c >= 0x80;
+    }
+    return marked;
+}
+
 /* An address with dots, colons or brackets, or localhost; with or without port. */
 static const char *look_at_whole(struct host_look *look, str s)
 {
     bool bracket = s.n && s.p[0] == '[';
-    char ascii[IDN_MAX];
+    char UNINITIALIZED ascii[IDN_MAX];
     const char *what = NULL;
     size_t n, end;
     str plain;
 
-    if (s.n == 0 || s.n > WHOLE_MAX)
+    if (!may_be_address(s))
         return NULL;
     end = bracket ? find(s, ']') + 1 : count_char(s, ':') == 1 ? find(s, ':') : s.n;
     if (end > s.n || (end < s.n && (s.p[end] != ':' || !is_port(str_skip(s, end + 1)))))

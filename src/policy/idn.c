@@ -192,7 +192,7 @@ static bool put_label(char *out, size_t *n, const uint32_t *label, size_t count)
 
 size_t idn_to_ascii(char out[static IDN_MAX], str host)
 {
-    uint32_t label[LABEL_MAX], c = 0;
+    uint32_t UNINITIALIZED label[LABEL_MAX], c = 0;
     size_t count = 0, n = 0;
 
     if (host.n >= IDN_MAX)
