@@ -4,224 +4,267 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/codec.h"
 #include "base/diag.h"
 #include "base/err.h"
+#include "base/file.h"
 #include "cli/options.h"
 #include "cli/place.h"
-#include "evidence/crypto.h"
+#include "cli/terminal.h"
 #include "pipeline/pinboard.h"
 #include "json/pretty.h"
 
-#define HASH_SHOWN 16 /* hex digits of a hash in a table */
+#define OUTPUT_MAX ((size_t)256 << 20)
+#define HASH_SHOWN 16 /* digits, for people; JSON has all */
 
 struct request {
-    const char *audit_dir, *server_id, *accept;
+    const char *accept, *server, *audit_dir;
     bool json;
-    size_t found;    /* of the tool to accept: offers that differ */
-    size_t accepted; /* by the board at hand */
-    struct pretty *out;
 };
 
-/* Do something with the board of each server, or of the one that was named. */
-static int each_board(const char *dir, const char *server_id,
-                      int (*visit)(struct request *r, const char *server,
-                                   struct pinboard *b, struct err *err),
-                      struct request *r, struct err *err);
+/* What goes from server to server. */
+struct visit {
+    const struct request *request;
+    const char *audit_dir;
+    struct buf text;
+    struct pretty json;
+    size_t servers, accepted;
+    char name[256]; /* of the server whose change is to be accepted */
+};
 
-static void hex_of(char out[static 2 * DIGEST_SIZE + 1], const struct pin_hash *h)
+/* --- every server --- */
+
+typedef int visit_board(struct visit *v, struct pinboard *b, const char *name,
+                        struct err *err);
+
+struct walk {
+    struct visit *visit;
+    visit_board *each;
+};
+
+static int open_one(struct walk *w, const char *name, struct err *err)
 {
-    struct digest d;
+    CLEANUP(pinboard_release) struct pinboard b = { .found = false };
 
-    memcpy(d.bytes, h->bytes, DIGEST_SIZE);
-    digest_hex(out, &d);
-    out[2 * DIGEST_SIZE] = '\0';
+    if (pinboard_open_dir(&b, w->visit->audit_dir, name, err) < 0)
+        return -1;
+    w->visit->servers += b.found;
+    return b.found ? w->each(w->visit, &b, name, err) : 0;
+}
+
+static int on_name(void *ctx, const char *name, struct err *err)
+{
+    return open_one(ctx, name, err);
+}
+
+static int each_board(struct visit *v, visit_board *each, struct err *err)
+{
+    CLEANUP(pinboard_release) struct pinboard b = { .found = false };
+    struct walk walk = { v, each };
+    char dir[FILE_PATH_MAX];
+
+    if (v->request->server) {
+        if (pinboard_open(&b, v->audit_dir, v->request->server, err) < 0)
+            return -1;
+        if (!b.found)
+            return err_set(err, ERR_NOTFOUND, "no tool of server '%s' is pinned in '%s'",
+                           v->request->server, v->audit_dir);
+        v->servers++;
+        return each(v, &b, v->request->server, err);
+    }
+    if (path_join(dir, v->audit_dir, PINBOARD_DIR, err) < 0)
+        return -1;
+    if (file_each(dir, on_name, &walk, err) < 0 && err->code != ERR_NOTFOUND)
+        return -1;
+    return v->servers
+               ? 0
+               : err_set(err, ERR_NOTFOUND, "no tool is pinned in '%s'", v->audit_dir);
 }
 
 /* --- list --- */
 
-static void list_text(const struct pinboard *b, const struct pin *p)
+static void hex_of(char out[static 2 * PIN_HASH_SIZE + 1], const struct pin *p)
 {
-    const struct pin *now =
-        pinboard_differs(b, p->name) ? pins_find(&b->offered, p->name) : NULL;
-    CLEANUP(buf_release) struct buf name = { 0 };
-    char pinned[2 * DIGEST_SIZE + 1], offered[2 * DIGEST_SIZE + 1];
-
-    hex_of(pinned, &p->hash);
-    diag_escape(&name, p->name);
-    printf("  %.*s  %s", HASH_SHOWN, pinned, buf_cstr(&name));
-    if (now) {
-        hex_of(offered, &now->hash);
-        printf("  CHANGED to %.*s", HASH_SHOWN, offered);
-    }
-    printf("\n");
+    hex_encode(out, p->hash.bytes, PIN_HASH_SIZE);
+    out[2 * PIN_HASH_SIZE] = '\0';
 }
 
-static void list_json(struct pretty *j, const char *server, const struct pinboard *b,
-                      const struct pin *p)
+static void list_text(struct visit *v, const struct pin *pin, const struct pin *offered)
 {
-    char hex[2 * DIGEST_SIZE + 1];
+    char hash[2 * PIN_HASH_SIZE + 1];
 
-    pretty_object(j, NULL);
-    pretty_text(j, "server", server);
-    pretty_string(j, "tool", p->name);
-    hex_of(hex, &p->hash);
-    pretty_text(j, "sha256", hex);
-    if (pinboard_differs(b, p->name)) {
-        hex_of(hex, &pins_find(&b->offered, p->name)->hash);
-        pretty_text(j, "changed_to", hex);
+    buf_printf(&v->text, "  %s%-8s%s ", offered ? paint(stdout, PAINT_YELLOW) : "",
+               offered ? "changed" : "pinned", offered ? paint(stdout, PAINT_END) : "");
+    hex_of(hash, pin);
+    buf_add(&v->text, str_first(str_from(hash), HASH_SHOWN));
+    if (offered) {
+        hex_of(hash, offered);
+        buf_printf(&v->text, " -> %.*s", HASH_SHOWN, hash);
+    }
+    buf_add(&v->text, STR("  "));
+    diag_escape(&v->text, pin->name);
+    buf_add_char(&v->text, '\n');
+}
+
+static void list_json(struct visit *v, const char *server, const struct pin *pin,
+                      const struct pin *offered)
+{
+    char hash[2 * PIN_HASH_SIZE + 1];
+
+    pretty_object(&v->json, NULL);
+    pretty_text(&v->json, "server", server);
+    pretty_string(&v->json, "tool", pin->name);
+    pretty_text(&v->json, "state", offered ? "changed" : "pinned");
+    hex_of(hash, pin);
+    pretty_text(&v->json, "pinned", hash);
+    if (offered) {
+        hex_of(hash, offered);
+        pretty_text(&v->json, "offered", hash);
     } else {
-        pretty_null(j, "changed_to");
+        pretty_null(&v->json, "offered");
     }
-    pretty_end_object(j);
+    pretty_end_object(&v->json);
 }
 
-static int list_board(struct request *r, const char *server, struct pinboard *b,
+static int list_board(struct visit *v, struct pinboard *b, const char *name,
                       struct err *err)
 {
     (void)err;
-    if (!r->json)
-        printf("%s\n", server);
-    for (size_t i = 0; i < b->pins.count; i++) {
-        if (r->json)
-            list_json(r->out, server, b, &b->pins.at[i]);
-        else
-            list_text(b, &b->pins.at[i]);
+    if (!v->request->json) {
+        diag_escape(&v->text, str_from(name));
+        buf_add_char(&v->text, '\n');
     }
-    r->found += b->pins.count;
+    for (size_t i = 0; i < b->pins.count; i++) {
+        const struct pin *pin = &b->pins.at[i];
+        const struct pin *offered =
+            pinboard_differs(b, pin->name) ? pins_find(&b->offered, pin->name) : NULL;
+
+        if (v->request->json)
+            list_json(v, name, pin, offered);
+        else
+            list_text(v, pin, offered);
+    }
     return 0;
 }
 
-static enum exit_code list(struct request *r, const char *dir)
+static int list(struct visit *v, struct err *err)
 {
-    CLEANUP(buf_release) struct buf text = { .max = (size_t)64 << 20 };
-    struct pretty j;
-    struct err err = { 0 };
-
-    pretty_init(&j, &text);
-    r->out = &j;
-    pretty_array(&j, NULL);
-    if (each_board(dir, r->server_id, list_board, r, &err) < 0)
-        return command_fail_as(&policy_pin, r->json, &err);
-    pretty_end_array(&j);
-    if (r->json)
-        printf("%s\n", buf_cstr(&text));
-    else if (!r->found)
-        printf("no tool definition is pinned in '%s'\n", dir);
-    return EXIT_GOOD;
+    if (v->request->json) {
+        pretty_init(&v->json, &v->text);
+        pretty_object(&v->json, NULL);
+        pretty_array(&v->json, "pins");
+    }
+    if (each_board(v, list_board, err) < 0)
+        return -1;
+    if (v->request->json) {
+        pretty_end_array(&v->json);
+        pretty_end_object(&v->json);
+        buf_add_char(&v->text, '\n');
+    }
+    if (buf_check(&v->text, "the list", err) < 0)
+        return -1;
+    fwrite(v->text.p, 1, v->text.n, stdout);
+    return 0;
 }
 
 /* --- accept --- */
 
-static int accept_on(struct request *r, const char *server, struct pinboard *b,
-                     struct err *err)
+/* Counted first, so that nothing is accepted of two servers by one word. */
+static int find_change(struct visit *v, struct pinboard *b, const char *name,
+                       struct err *err)
 {
-    str tool = str_from(r->accept);
-    const struct pin *now = pins_find(&b->offered, tool);
-    char hex[2 * DIGEST_SIZE + 1];
-
-    if (!now || !pinboard_differs(b, tool))
+    (void)err;
+    if (!pinboard_differs(b, str_from(v->request->accept)))
         return 0;
-    r->found++;
-    if (!r->accepted)
-        return 0; /* only counting */
-    if (pins_put(&b->pins, now, err) < 0 || pinboard_save_pins(b, err) < 0)
-        return -1;
-    hex_of(hex, &now->hash);
-    printf("accepted: '%s' of %s is pinned as %s\n", r->accept, server, hex);
+    v->accepted++;
+    snprintf(v->name, sizeof(v->name), "%s", name);
     return 0;
 }
 
-static enum exit_code accept(struct request *r, const char *dir)
+static int accept_change(struct visit *v, struct pinboard *b, const char *name,
+                         struct err *err)
 {
-    struct err err = { 0 };
+    const struct pin *offered = pins_find(&b->offered, str_from(v->request->accept));
+    char hash[2 * PIN_HASH_SIZE + 1];
 
-    if (each_board(dir, r->server_id, accept_on, r, &err) < 0)
-        return command_fail_as(&policy_pin, r->json, &err);
-    if (r->found == 0)
-        err_set(&err, ERR_NOTFOUND, "no changed definition of '%s' waits in '%s'",
-                r->accept, dir);
-    if (r->found > 1)
-        err_set(&err, ERR_FORMAT,
-                "%zu servers have a changed '%s': say which with --server-id", r->found,
-                r->accept);
-    r->accepted = 1;
-    if (r->found == 1 && each_board(dir, r->server_id, accept_on, r, &err) == 0)
-        return EXIT_GOOD;
-    return command_fail_as(&policy_pin, r->json, &err);
-}
-
-/* --- boards --- */
-
-struct walk {
-    struct request *r;
-    const char *dir; /* pins/ */
-    int (*visit)(struct request *r, const char *server, struct pinboard *b,
-                 struct err *err);
-};
-
-static int visit_dir(void *ctx, const char *name, struct err *err)
-{
-    CLEANUP(pinboard_release) struct pinboard b = { .found = false };
-    struct walk *w = ctx;
-    char path[FILE_PATH_MAX];
-
-    if (path_join(path, w->dir, name, err) < 0 || pinboard_open_at(&b, path, err) < 0)
-        return -1;
-    return w->visit(w->r, name, &b, err);
-}
-
-static int each_board(const char *dir, const char *server_id,
-                      int (*visit)(struct request *r, const char *server,
-                                   struct pinboard *b, struct err *err),
-                      struct request *r, struct err *err)
-{
-    CLEANUP(pinboard_release) struct pinboard b = { .found = false };
-    char pins[FILE_PATH_MAX];
-    struct walk w = { r, pins, visit };
-
-    if (path_join(pins, dir, "pins", err) < 0)
-        return -1;
-    if (server_id)
-        return pinboard_open(&b, dir, server_id, err) < 0 ? -1
-                                                          : visit(r, server_id, &b, err);
-    if (file_each(pins, visit_dir, &w, err) == 0 || err->code == ERR_NOTFOUND)
+    if (strcmp(name, v->name) != 0 || !offered)
         return 0;
-    return -1;
+    hex_of(hash, offered);
+    if (pins_put(&b->pins, offered, err) < 0 || pinboard_save_pins(b, err) < 0)
+        return -1;
+    if (v->request->json)
+        buf_add(&v->text, STR("{\"accepted\":"));
+    if (v->request->json)
+        pretty_add_string(&v->text, offered->name);
+    else
+        diag_escape(&v->text, offered->name);
+    buf_printf(&v->text, v->request->json ? ",\"hash\":\"%s\"}\n" : ": pinned as %s\n",
+               hash);
+    fwrite(v->text.p, 1, v->text.n, stdout);
+    return 0;
+}
+
+static int accept(struct visit *v, struct err *err)
+{
+    if (each_board(v, find_change, err) < 0)
+        return -1;
+    if (v->accepted == 0)
+        return err_set(err, ERR_NOTFOUND, "'%s' has not changed: nothing to accept",
+                       v->request->accept);
+    if (v->accepted > 1)
+        return err_set(err, ERR_FORMAT,
+                       "'%s' has changed on %zu servers; name one with "
+                       "--server",
+                       v->request->accept, v->accepted);
+    return each_board(v, accept_change, err);
+}
+
+/* --- the command --- */
+
+static enum exit_code pin(const struct request *r)
+{
+    struct visit v = { .request = r, .text = { .max = OUTPUT_MAX } };
+    char dir[FILE_PATH_MAX];
+    struct err err = { 0 };
+    int result = place_find(dir, r->audit_dir, &err);
+
+    v.audit_dir = dir;
+    if (result == 0)
+        result = r->accept ? accept(&v, &err) : list(&v, &err);
+    buf_release(&v.text);
+    return result < 0 ? command_fail_as(&policy_pin, r->json, &err) : EXIT_GOOD;
 }
 
 static enum exit_code run(int argc, char **argv)
 {
-    struct request r = { .audit_dir = NULL };
+    struct request r = { 0 };
     struct operands words = { .max = 1 };
     const struct option table[] = {
-        { "accept", "TOOL", "pin the definition that the server offers now",
+        { "accept", "TOOL", "pin what the server offers now under this name",
           .text = &r.accept },
-        { "server-id", "ID", "only this server", .text = &r.server_id },
-        { "audit-dir", "DIR", "where the pins are (default " PLACE_DEFAULT ")",
+        { "server", "ID", "of this server (default: of all)", .text = &r.server },
+        { "audit-dir", "DIR", "the audit directory (default " PLACE_DEFAULT ")",
           .text = &r.audit_dir },
         { "json", NULL, "print JSON", .flag = &r.json },
         { 0 },
     };
-    char dir[FILE_PATH_MAX];
     struct err err = { 0 };
     enum exit_code code;
+    bool listed;
 
     if (!options_parse(&policy_pin, table, argc, argv, &words, &code))
         return code;
-    if ((words.count == 1) == (r.accept != NULL) ||
-        (words.count && strcmp(words.at[0], "list") != 0)) {
-        err_set(&err, ERR_FORMAT, "say 'list', or --accept TOOL: assay %s %s",
-                policy_pin.name, policy_pin.usage);
+    listed = words.count && strcmp(words.at[0], "list") == 0;
+    if (listed == (r.accept != NULL) || (words.count && !listed)) {
+        err_set(&err, ERR_FORMAT, "policy pin: expected 'list' or --accept TOOL");
         return command_fail_as(&policy_pin, r.json, &err);
     }
-    if (place_find(dir, r.audit_dir, &err) < 0)
-        return command_fail_as(&policy_pin, r.json, &err);
-    return r.accept ? accept(&r, dir) : list(&r, dir);
+    return pin(&r);
 }
 
 const struct command policy_pin = {
     .name = "policy pin",
-    .usage = "list|--accept TOOL [--server-id ID] [--audit-dir DIR] [--json]",
-    .summary = "tool definitions as they were first seen, and accepting a changed one",
+    .usage = "list|--accept TOOL [--server ID] [--audit-dir DIR] [--json]",
+    .summary = "tool definitions as they were first seen, and changes to them",
     .run = run,
 };

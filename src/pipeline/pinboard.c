@@ -7,6 +7,8 @@
 #include "evidence/crypto.h"
 #include "json/jcs.h"
 
+#define NAME_SIZE 128 /* with its NUL */
+
 static bool is_plain_name(str s)
 {
     if (s.n == 0 || s.n > 100 || s.p[0] == '.' || str_starts(s, STR("id_")))
@@ -21,18 +23,17 @@ static bool is_plain_name(str s)
     return true;
 }
 
-static int name_dir(char out[static FILE_PATH_MAX], const char *audit_dir,
-                    const char *server_id, struct err *err)
+/* How the directory of a server is called. */
+static void name_dir(char name[static NAME_SIZE], const char *server_id)
 {
-    char name[128] = "id_", dir[FILE_PATH_MAX];
     struct digest d = digest_of(str_from(server_id));
 
+    memset(name, 0, NAME_SIZE);
+    memcpy(name, "id_", 3);
     if (is_plain_name(str_from(server_id)))
-        snprintf(name, sizeof(name), "%s", server_id);
+        snprintf(name, NAME_SIZE, "%s", server_id);
     else
         digest_hex(name + 3, &d);
-    return path_join(dir, audit_dir, "pins", err) < 0 ? -1
-                                                      : path_join(out, dir, name, err);
 }
 
 static int read_pins(const struct pinboard *b, const char *name, struct pins *out,
@@ -50,13 +51,16 @@ static int read_pins(const struct pinboard *b, const char *name, struct pins *ou
     return pins_read(out, buf_str(&bytes), err) < 0 ? err_wrap(err, "'%s'", path) : 0;
 }
 
-int pinboard_open_at(struct pinboard *b, const char *dir, struct err *err)
+int pinboard_open_dir(struct pinboard *b, const char *audit_dir, const char *name,
+                      struct err *err)
 {
+    char dir[FILE_PATH_MAX];
     bool ignored;
 
     *b = (struct pinboard){ .found = false };
-    snprintf(b->dir, sizeof(b->dir), "%s", dir);
-    if (read_pins(b, "offered.json", &b->offered, &ignored, err) == 0 &&
+    if (path_join(dir, audit_dir, PINBOARD_DIR, err) == 0 &&
+        path_join(b->dir, dir, name, err) == 0 &&
+        read_pins(b, "offered.json", &b->offered, &ignored, err) == 0 &&
         read_pins(b, "pins.json", &b->pins, &b->found, err) == 0)
         return 0;
     pinboard_release(b);
@@ -66,10 +70,10 @@ int pinboard_open_at(struct pinboard *b, const char *dir, struct err *err)
 int pinboard_open(struct pinboard *b, const char *audit_dir, const char *server_id,
                   struct err *err)
 {
-    char dir[FILE_PATH_MAX];
+    char name[NAME_SIZE];
 
-    return name_dir(dir, audit_dir, server_id, err) < 0 ? -1
-                                                        : pinboard_open_at(b, dir, err);
+    name_dir(name, server_id);
+    return pinboard_open_dir(b, audit_dir, name, err);
 }
 
 void pinboard_release(struct pinboard *b)

@@ -21,6 +21,7 @@
 
 struct err;
 
+#define PINBOARD_DIR "pins"
 #define PINBOARD_MAX ((size_t)32 << 20) /* bytes of one of its files */
 
 struct pinboard {
@@ -33,7 +34,10 @@ struct pinboard {
 /* Nothing is made: a server that was never seen has an empty board. */
 MUST_CHECK int pinboard_open(struct pinboard *b, const char *audit_dir,
                              const char *server_id, struct err *err);
-MUST_CHECK int pinboard_open_at(struct pinboard *b, const char *dir, struct err *err);
+
+/* The same for a directory of pins/ by its name there, as file_each() finds it. */
+MUST_CHECK int pinboard_open_dir(struct pinboard *b, const char *audit_dir,
+                                 const char *name, struct err *err);
 void pinboard_release(struct pinboard *b); /* safe on a zeroed one */
 
 /* Read pins.json again: a person may have accepted something. */

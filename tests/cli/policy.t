@@ -187,4 +187,56 @@ run policy impact --policy-new new.yaml nothing
 exits 3 "no such session"
 run policy impact --policy-new new.yaml
 exits 3 "no session at all"
+
+# --- pins ---
+cat >server.sh <<'END'
+while read -r line; do
+    printf '{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a","description":"%s"},{"name":"b"}]}}\n' "$1"
+done
+END
+list_tools() { # DESCRIPTION SERVER-ID
+    echo '{"jsonrpc":"2.0","id":1,"method":"tools/list"}' |
+        timeout 60 "$ASSAY" mcp-proxy --audit-dir pinned --server-id "$2" -- sh server.sh "$1" \
+            >/dev/null 2>&1
+}
+run policy pin list --audit-dir stored
+exits 3 "pins where there are none"
+says "no tool is pinned" "says so"
+list_tools good s1
+run policy pin list --audit-dir pinned
+exits 0 "pins of a server"
+prints "s1" "by server"
+check "two tools are pinned" [ "$(grep -c pinned "$work/out")" -eq 2 ]
+run policy pin --accept a --audit-dir pinned
+exits 3 "nothing has changed"
+says "nothing to accept" "says so"
+list_tools evil s1
+run policy pin list --audit-dir pinned
+check "one tool has changed" [ "$(grep -c 'changed .* -> .* a$' "$work/out")" -eq 1 ]
+run policy pin list --json --audit-dir pinned
+check "as JSON" "$ASSAY" jcs "$work/out"
+prints '"state": "changed"' "with its state"
+printf '{"description":"evil","name":"a"}' >evil.json
+prints "\"offered\": \"$(sha256sum <evil.json | cut -d' ' -f1)\"" "and the hash of what is offered"
+list_tools good s2
+list_tools evil s2
+run policy pin --accept a --audit-dir pinned
+exits 3 "changed on two servers"
+says "--server" "one has to be named"
+run policy pin --accept a --server s1 --audit-dir pinned
+exits 0 "accepted"
+prints "a: pinned as $(sha256sum <evil.json | cut -d' ' -f1)" "says as what"
+run policy pin list --server s1 --audit-dir pinned
+check "nothing has changed any more" sh -c '! grep -q changed "$1"' - "$work/out"
+run policy pin list --server s2 --audit-dir pinned
+check "the other server is as it was" grep -q changed "$work/out"
+run policy pin --accept a --json --audit-dir pinned
+exits 0 "now it is the only one"
+check "as JSON" "$ASSAY" jcs "$work/out"
+run policy pin --audit-dir pinned
+exits 3 "neither list nor --accept"
+run policy pin list --accept a --audit-dir pinned
+exits 3 "both"
+run policy pin list --server s3 --audit-dir pinned
+exits 3 "an unknown server"
 finish
