@@ -151,8 +151,7 @@ static void print_json(const struct impact *m, struct pretty *j, struct buf *tex
 
 static void print_text(const struct impact *m)
 {
-    if (m->lines->n)
-        fwrite(m->lines->p, 1, m->lines->n, stdout);
+    fputs(buf_cstr(m->lines), stdout);
     printf("%" PRIu64 " calls: %" PRIu64 " newly denied, %" PRIu64 " newly allowed, "
            "%" PRIu64 " undecidable; the new policy denies %" PRIu64 "\n",
            m->calls, m->newly_denied, m->newly_allowed, m->undecidable, m->denied);

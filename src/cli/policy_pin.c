@@ -163,7 +163,7 @@ static int list(struct visit *v, struct err *err)
     }
     if (buf_check(&v->text, "the list", err) < 0)
         return -1;
-    fwrite(v->text.p, 1, v->text.n, stdout);
+    fputs(buf_cstr(&v->text), stdout);
     return 0;
 }
 
@@ -200,7 +200,7 @@ static int accept_change(struct visit *v, struct pinboard *b, const char *name,
         diag_escape(&v->text, offered->name);
     buf_printf(&v->text, v->request->json ? ",\"hash\":\"%s\"}\n" : ": pinned as %s\n",
                hash);
-    fwrite(v->text.p, 1, v->text.n, stdout);
+    fputs(buf_cstr(&v->text), stdout);
     return 0;
 }
 

@@ -4,6 +4,7 @@
 . tests/cli/tap.sh
 build=${ASSAY_BUILD:-build}
 case $build in /*) ;; *) build=$PWD/$build ;; esac
+page=$PWD/docs/policy.md
 cd "$work" || exit 1
 
 # --- init ---
@@ -36,6 +37,9 @@ prints "\"policy_hash\": \"sha256:$(sha256sum <other.yaml | cut -d' ' -f1)\"" \
 run policy validate absent.yaml
 exits 3 "a missing file"
 says "absent.yaml" "is named"
+sed -n '/^```yaml/,/^```$/p' "$page" | grep -v '^```' >page.yaml
+run policy validate page.yaml
+exits 0 "the example of docs/policy.md is understood"
 printf 'default: deny\nallowlst: [a]\n' >bad.yaml
 run policy validate bad.yaml
 exits 3 "an unknown key"
