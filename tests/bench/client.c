@@ -4,9 +4,10 @@
  * machine does is done to all of them alike. A command is all words up to the next "++".
  *
  *     client time ROUNDS CALLS ++ NAME CMD... [++ NAME CMD...]...
- *         name, p50 and p99 (us, one in flight), calls/s with 1 and with 64 in flight,
- *         CPU per call of the first process (us), its RssAnon before and after (KiB),
- *         p50 of a result of 1 MiB (us); or name and a "-" if it does not answer
+ *         name, p50 and p99 (us, one in flight), calls/s with 1 in flight, with 64 that
+ *         go in one write, with 64 that go and come with a write each, CPU per call of
+ *         the first process (us), its RssAnon before and after (KiB), p50 of a result of
+ *         1 MiB (us, or -1 if none comes); or name and a "-" if it does not answer
  *     client start TIMES ++ NAME CMD... [++ NAME CMD...]...
  *         name, median from fork to the first answer (us)
  *     client calls CALLS DEPTH ++ NAME CMD...
@@ -35,9 +36,9 @@ struct peer {
     char **argv;
     pid_t pid;
     int to, from;
-    bool failed;
+    bool failed, mute; /* the second: even small calls */
     uint64_t next_id;
-    double *trips, *bigs, *rates1, *rates64, *starts;
+    double *trips, *bigs, *rates1, *rates64, *rates_each, *starts;
     size_t trip_count, big_count, rate_count, start_count;
     double cpu;
     long rss_before, rss_after;
@@ -196,15 +197,21 @@ static void greet(struct peer *p)
     alarm(0);
 }
 
-/* `calls` calls with up to `depth` of them in flight. */
-static void stream(struct peer *p, struct buf *b, size_t calls, size_t depth)
+/* `calls` calls with up to `depth` of them in flight. Those that may go at once go in one
+ * write and are answered so, or each has a write of its own, both ways. */
+static void stream(struct peer *p, struct buf *b, size_t calls, size_t depth, bool each)
 {
     size_t sent = 0, got = 0;
 
     while (got < calls && !p->failed) {
         buf_reset(b);
-        for (; sent < calls && sent - got < depth; sent++)
-            add_call(b, p, "small");
+        for (; sent < calls && sent - got < depth; sent++) {
+            add_call(b, p, each ? "single" : "small");
+            if (each) {
+                send_bytes(p, buf_str(b));
+                buf_reset(b);
+            }
+        }
         send_bytes(p, buf_str(b));
         got += receive(p);
     }
@@ -253,28 +260,52 @@ static void round_of(struct peer *p, struct buf *b, size_t calls)
     p->cpu += cpu_of(p->pid) - cpu;
     p->rates1[p->rate_count] = (double)calls / (last - start) * 1e6;
     start = now();
-    stream(p, b, calls, DEPTH);
-    p->rates64[p->rate_count++] = (double)calls / (now() - start) * 1e6;
+    stream(p, b, calls, DEPTH, false);
+    p->rates64[p->rate_count] = (double)calls / (now() - start) * 1e6;
+    start = now();
+    stream(p, b, calls, DEPTH, true);
+    p->rates_each[p->rate_count++] = (double)calls / (now() - start) * 1e6;
+    alarm(0);
+}
+
+/* Apart from the rest: there are some that do not survive it. */
+static void big_round_of(struct peer *p, struct buf *b)
+{
+    alarm(PATIENCE);
     for (int i = 0; i < BIG_CALLS && !p->failed; i++) {
-        start = now();
+        double start = now();
+
         trip(p, b, "big");
         p->bigs[p->big_count++] = now() - start;
     }
     alarm(0);
 }
 
+static void each_in_turn(size_t rounds, struct buf *b, size_t calls)
+{
+    for (size_t i = 0; i < rounds; i++) {
+        for (struct peer *p = peers; p < peers + peer_count; p++) {
+            if (!p->failed && calls)
+                round_of(p, b, calls);
+            else if (!p->failed)
+                big_round_of(p, b);
+        }
+    }
+}
+
 static void print_times(struct peer *p)
 {
-    if (p->failed) {
+    if (p->mute) {
         printf("%s\t-\n", p->name);
         return;
     }
-    printf("%s\t%.2f\t%.2f\t%.0f\t%.0f\t%.2f\t%ld\t%ld\t%.1f\n", p->name,
-           at_share(p->trips, p->trip_count, 0.5),
-           at_share(p->trips, p->trip_count, 0.99),
-           at_share(p->rates1, p->rate_count, 0.5),
-           at_share(p->rates64, p->rate_count, 0.5), p->cpu / (double)p->trip_count,
-           p->rss_before, p->rss_after, at_share(p->bigs, p->big_count, 0.5));
+    printf(
+        "%s\t%.2f\t%.2f\t%.0f\t%.0f\t%.0f\t%.2f\t%ld\t%ld\t%.1f\n", p->name,
+        at_share(p->trips, p->trip_count, 0.5), at_share(p->trips, p->trip_count, 0.99),
+        at_share(p->rates1, p->rate_count, 0.5), at_share(p->rates64, p->rate_count, 0.5),
+        at_share(p->rates_each, p->rate_count, 0.5), p->cpu / (double)p->trip_count,
+        p->rss_before, p->rss_after,
+        p->failed ? -1 : at_share(p->bigs, p->big_count, 0.5));
 }
 
 static void run_time(size_t rounds, size_t calls)
@@ -286,6 +317,7 @@ static void run_time(size_t rounds, size_t calls)
         p->bigs = room(rounds * BIG_CALLS);
         p->rates1 = room(rounds);
         p->rates64 = room(rounds);
+        p->rates_each = room(rounds);
         launch(p);
         greet(p);
         alarm(PATIENCE);
@@ -293,14 +325,13 @@ static void run_time(size_t rounds, size_t calls)
         alarm(0);
         p->rss_before = rss_of(p->pid);
     }
-    for (size_t i = 0; i < rounds; i++) {
-        for (struct peer *p = peers; p < peers + peer_count; p++) {
-            if (!p->failed)
-                round_of(p, &b, calls);
-        }
-    }
+    each_in_turn(rounds, &b, calls);
     for (struct peer *p = peers; p < peers + peer_count; p++) {
+        p->mute = p->failed;
         p->rss_after = rss_of(p->pid);
+    }
+    each_in_turn(rounds, &b, 0);
+    for (struct peer *p = peers; p < peers + peer_count; p++) {
         print_times(p);
         stop(p);
     }
@@ -336,7 +367,7 @@ static void run_calls(size_t calls, size_t depth)
     launch(p);
     greet(p);
     before = rss_of(p->pid);
-    stream(p, &b, calls, depth);
+    stream(p, &b, calls, depth, false);
     printf("%s\t%ld\t%ld\n", p->name, before, rss_of(p->pid));
     must(!p->failed, "the server has gone or does not answer");
     stop(p);

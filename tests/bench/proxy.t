@@ -6,11 +6,15 @@ relay that does nothing else. All on one core and in turns, so that only the rat
     BENCH_ROUNDS, BENCH_CALLS   how much is measured (40 rounds of 500 calls)
     BENCH_MANY                  calls before RssAnon is read again (200000)
     BENCH_PEERS=0               leave other people's proxies out
+
+Those are measured in a run of their own, which is shorter, beside the relay again. One that
+does not go from stdio to stdio stands in a chain of two that does (chain.py).
 """
 import os, shutil, subprocess, sys, tempfile
 
 build = os.path.abspath(os.environ.get("ASSAY_BUILD", "build"))
 assay = os.path.abspath(os.environ.get("ASSAY", build + "/assay"))
+here = os.path.dirname(os.path.abspath(__file__))
 client, server, relay = (f"{build}/bench-{n}" for n in ("client", "server", "relay"))
 rounds, calls = os.environ.get("BENCH_ROUNDS", "40"), os.environ.get("BENCH_CALLS", "500")
 many = os.environ.get("BENCH_MANY", "200000")
@@ -18,15 +22,6 @@ work = tempfile.mkdtemp(prefix="bench-proxy.")
 env = dict(os.environ, ASSAY_HOME=work + "/home", HOME=work, npm_config_update_notifier="false")
 sys.stdout.reconfigure(line_buffering=True)
 core = max(os.sched_getaffinity(0))
-
-# Only what goes from stdio to stdio can stand in the same place.
-APART = {
-    "npm mcp-proxy": "serves HTTP and SSE in front of a stdio server",
-    "npm supergateway": "one side is always HTTP, SSE or WebSocket",
-    "npm mcp-remote": "from stdio to HTTP only",
-    "PyPI mcp-proxy": "from stdio to SSE or HTTP, or the other way",
-}
-
 
 def run(*args, **more):
     return subprocess.run([str(a) for a in args], env=env, cwd=work, text=True,
@@ -57,53 +52,124 @@ def ours():
     return rows
 
 
-def pypi():
-    """The proxy of the package assay-ai, if it has one."""
-    venv = build + "/bench-pypi"
-    if not os.path.exists(venv + "/bin/assay"):
-        shutil.rmtree(venv, ignore_errors=True)
+HEADER = """us and calls/s, medians; "x relay" is against the relay of the same run
+  p50, p99, calls/s   one call in flight
+  64 at once          64 in flight; all that may go goes in one write, and is answered in one
+  64 each             64 in flight; a write for each call and one for each answer, as SDKs do
+  CPU, RssAnon        of the first process only: of a chain, the half at the client"""
+
+
+def install(place, found, *commands):
+    """The packages of a registry, by its own client, into the build directory."""
+    if os.path.exists(f"{place}/{found}"):
+        return True
+    shutil.rmtree(place, ignore_errors=True)
+    for command in commands:
         try:
-            done = run("python3", "-m", "venv", venv, timeout=60).returncode or run(
-                venv + "/bin/pip", "install", "--quiet", "--disable-pip-version-check",
-                "assay-ai", timeout=180).returncode
-        except subprocess.TimeoutExpired:
-            done = 1
-        if done:
-            shutil.rmtree(venv, ignore_errors=True)
-            return None, "the package cannot be installed here"
-    said = run(venv + "/bin/assay", "mcp-proxy", "--help")
-    if said.returncode:
-        return None, "its program has no mcp-proxy for stdio"
-    return [venv + "/bin/assay", "mcp-proxy", "--audit-dir", f"{work}/pypi", "--", server], ""
+            if run(*command, timeout=180).returncode == 0:
+                continue
+        except (OSError, subprocess.TimeoutExpired):
+            pass
+        shutil.rmtree(place, ignore_errors=True)
+        return False
+    return True
+
+
+def npm():
+    place = build + "/bench-npm"
+    if not install(place, "node_modules/.bin/supergateway",
+                   ["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", place,
+                    "mcp-proxy", "supergateway", "mcp-remote"]):
+        return {}, {"npm mcp-proxy, supergateway, mcp-remote": "cannot be installed here"}
+    at = place + "/node_modules/.bin/"
+    remote = [at + "mcp-remote", "http://127.0.0.1:{port}/mcp", "--allow-http", "--silent"]
+    gateway = [at + "supergateway", "--logLevel", "none"]
+    serves = [*gateway, "--stdio", server, "--port", "{port}"]
+    return {
+        "npm mcp-remote + mcp-proxy": chain(
+            [at + "mcp-proxy", "--host", "127.0.0.1", "--port", "{port}", "--", server], remote),
+        "npm mcp-remote + supergateway": chain(
+            [*serves, "--outputTransport", "streamableHttp", "--stateful"], remote),
+        "npm supergateway, twice": chain(
+            serves, [*gateway, "--sse", "http://127.0.0.1:{port}/sse"]),
+    }, {}
+
+
+def pypi(package, program):
+    place = f"{build}/bench-pypi-{package}"
+    if install(place, "bin/" + program, ["python3", "-m", "venv", place],
+               [place + "/bin/pip", "install", "--quiet", "--disable-pip-version-check", package]):
+        return f"{place}/bin/{program}"
+    return None
+
+
+def pypi_proxy():
+    at = pypi("mcp-proxy", "mcp-proxy")
+    if not at:
+        return {}, {"PyPI mcp-proxy": "cannot be installed here"}
+    quiet = [at, "--log-level", "ERROR"]
+    return {"PyPI mcp-proxy, twice": chain(
+        [*quiet, "--port", "{port}", server],
+        [*quiet, "--transport", "streamablehttp", "http://127.0.0.1:{port}/mcp"])}, {}
+
+
+def pypi_assay():
+    at = pypi("assay-ai", "assay")
+    if not at:
+        return {}, {"PyPI assay-ai": "cannot be installed here"}
+    if run(at, "mcp-proxy", "--help").returncode:
+        return {}, {"PyPI assay-ai": "its program has no mcp-proxy for stdio"}
+    return {"PyPI assay-ai": [at, "mcp-proxy", "--audit-dir", f"{work}/pypi", "--", server]}, {}
+
+
+def chain(back, front):
+    return [sys.executable, os.path.join(here, "chain.py"), *back, "--then", *front]
 
 
 def peers():
-    skipped = dict(APART)
     if os.environ.get("BENCH_PEERS") == "0":
-        return {}, {"PyPI assay-ai": "left out by BENCH_PEERS", **skipped}
-    command, why = pypi()
-    if command:
-        return {"PyPI assay-ai": command}, skipped
-    return {}, {"PyPI assay-ai": why, **skipped}
+        return {}, {"other people's proxies": "left out by BENCH_PEERS"}
+    commands, skipped = {}, {}
+    for found, missed in (npm(), pypi_proxy(), pypi_assay()):
+        commands.update(found)
+        skipped.update(missed)
+    return commands, skipped
 
 
-def table(commands):
+def row(name, values, start, base, hashing):
+    if values[0] == "-":
+        print(f"{name:30} does not answer")
+        return
+    p50, p99, one, deep, each, cpu, idle, after, big = (float(x) for x in values)
+    print(f"{name:30}{p50:9.1f}{p99:9.1f}{p50 / base[0]:8.2f}{one:9.0f}{deep:11.0f}"
+          f"{deep / base[3]:8.2f}{each:9.0f}{each / base[4]:8.2f}{cpu:9.1f}{start / 1e3:9.1f}"
+          f"{idle:7.0f}{after:7.0f}"
+          + (f"{big:10.0f}{big / hashing:9.2f}" if big > 0 else f"{'none':>10}"))
+
+
+def rows(commands, rounds, calls, starts, hide=()):
     times = pinned("time", rounds, calls, *join(commands))
-    starts = pinned("start", 21, *join(commands))
+    shown = {name: c for name, c in commands.items() if name not in hide}
+    first = pinned("start", starts, *join(shown))
     base = [float(x) for x in times["relay"]]
     hashing = float(times["relay, two hashes"][-1])
-    print(f"{'':18}{'p50':>8}{'p99':>9}{'x relay':>8}{'calls/s':>9}{'64':>9}{'x relay':>8}"
-          f"{'CPU us':>8}{'start ms':>9}{'RssAnon KiB':>13}{'1 MiB us':>10}{'x hashes':>9}")
-    for name in commands:
-        if times[name][0] == "-":
-            print(f"{name:18} does not answer")
-            continue
-        p50, p99, one, deep, cpu, idle, after, big = (float(x) for x in times[name])
-        print(f"{name:18}{p50:8.1f}{p99:9.1f}{p50 / base[0]:8.2f}{one:9.0f}{deep:9.0f}"
-              f"{deep / base[3]:8.2f}{cpu:8.1f}{float(starts[name][0]) / 1e3:9.1f}"
-              f"{idle:7.0f}{after:6.0f}{big:10.0f}{big / hashing:9.2f}")
-    for name, command in commands.items():
-        print(f"  {name}: {' '.join(command)}".replace(build, "$BUILD").replace(work, "$TMP"))
+    for name in shown:
+        row(name, times[name], float(first[name][0]), base, hashing)
+
+
+def table(others):
+    relays = {"relay": [relay, server], "relay, two hashes": [relay, "--hash", server]}
+    commands = {"direct": [server], **relays, **ours()}
+    print(HEADER)
+    print(f"{'':30}{'p50':>9}{'p99':>9}{'x relay':>8}{'calls/s':>9}{'64 at once':>11}"
+          f"{'x relay':>8}{'64 each':>9}{'x relay':>8}{'CPU us':>9}{'start ms':>9}"
+          f"{'RssAnon KiB':>14}{'1 MiB us':>10}{'x hashes':>9}")
+    rows(commands, rounds, calls, 21)
+    if others:
+        rows({**relays, **others}, 5, 100, 3, hide=relays)
+    for name, command in {**commands, **others}.items():
+        print(f"  {name}: {' '.join(command)}".replace(build, "$BUILD").replace(work, "$TMP")
+              .replace(here, "tests/bench").replace(sys.executable, "python3"))
 
 
 def traced(count, depth):
@@ -165,8 +231,7 @@ def memory():
 def main():
     others, skipped = peers()
     run(client, "calls", 10, 1, "++", "first", *recorder("write"))  # an existing log
-    table({"direct": [server], "relay": [relay, server],
-           "relay, two hashes": [relay, "--hash", server], **ours(), **others})
+    table(others)
     for name, why in skipped.items():
         print(f"  {name}: # SKIP {why}")
     system_calls()

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The cheapest server that a client accepts: it answers each line that has an id, all
- * lines of one read with one write. The tool "big" has a result of 1 MiB.
+ * lines of one read with one write. The tool "big" has a result of 1 MiB, the answer of
+ * the tool "single" a write of its own.
  */
 #include <stdbool.h>
 #include <unistd.h>
@@ -51,6 +52,7 @@ static void answer(struct buf *out, str line)
     else if (has(line, STR("\"tools/list\"")))
         buf_add(out, STR("{\"tools\":[{\"name\":\"small\",\"inputSchema\":"
                          "{\"type\":\"object\"}},{\"name\":\"big\",\"inputSchema\":"
+                         "{\"type\":\"object\"}},{\"name\":\"single\",\"inputSchema\":"
                          "{\"type\":\"object\"}}]}"));
     else {
         buf_add(out, STR("{\"content\":[{\"type\":\"text\",\"text\":\""));
@@ -60,7 +62,7 @@ static void answer(struct buf *out, str line)
     buf_add(out, STR("}\n"));
 }
 
-static bool send_all(const struct buf *b)
+static bool flush(struct buf *b)
 {
     for (size_t done = 0; done < b->n;) {
         ssize_t n = write(STDOUT_FILENO, b->p + done, b->n - done);
@@ -69,6 +71,7 @@ static bool send_all(const struct buf *b)
             return false;
         done += (size_t)n;
     }
+    buf_reset(b);
     return true;
 }
 
@@ -85,14 +88,16 @@ int main(void)
 
         in.n += (size_t)n;
         rest = buf_str(&in);
-        while (str_line(&rest, &line))
+        while (str_line(&rest, &line)) {
             answer(&out, line);
+            if (has(line, STR("\"single\"")) && !flush(&out))
+                return 0;
+        }
         left = rest.n;
         memmove(in.p, in.p + in.n - left, left);
         in.n = left;
-        if (!send_all(&out))
+        if (!flush(&out))
             return 0;
-        buf_reset(&out);
     }
     return 0;
 }
