@@ -91,6 +91,60 @@ void rpc_read(struct rpc *m, const struct json *j, uint32_t node)
     m->kind = kind_of(m);
 }
 
+/* Lower and upper case, and the long s, which folds to s; no name has a k. */
+static bool folds_to(str s, str name)
+{
+    size_t i = 0;
+
+    for (size_t k = 0; k < name.n; k++) {
+        if (i < s.n &&
+            (s.p[i] | ('A' <= s.p[i] && s.p[i] <= 'Z' ? 0x20 : 0)) == name.p[k])
+            i++;
+        else if (name.p[k] == 's' && str_starts(str_skip(s, i), STR("\xc5\xbf")))
+            i += 2;
+        else
+            return false;
+    }
+    return i == s.n;
+}
+
+static bool is_lookalike(const struct json *j, uint32_t key, const char *const *names)
+{
+    char space[128];
+    struct buf b = { .p = space, .cap = sizeof(space), .max = sizeof(space) };
+
+    if (json_raw(j, key).n >= sizeof(space))
+        return false; /* longer than any of ours with all its letters escaped */
+    json_unescape(j, key, &b);
+    for (; *names; names++) {
+        if (folds_to(buf_str(&b), str_from(*names)))
+            return !str_is(buf_str(&b), *names);
+    }
+    return false;
+}
+
+static bool has_lookalikes(const struct json *j, uint32_t object,
+                           const char *const *names)
+{
+    if (!json_is(j, object, JSON_OBJECT))
+        return false;
+    json_each (j, object, at) {
+        if (is_lookalike(j, at, names))
+            return true;
+    }
+    return false;
+}
+
+bool rpc_has_lookalikes(const struct rpc *m)
+{
+    static const char *const ours[] = { "jsonrpc", "id",    "method", "params",
+                                        "result",  "error", NULL };
+    static const char *const of_call[] = { "name", "arguments", NULL };
+
+    return has_lookalikes(m->json, m->node, ours) ||
+           (m->method == RPC_TOOLS_CALL && has_lookalikes(m->json, m->params, of_call));
+}
+
 str rpc_source(const struct rpc *m, uint32_t node)
 {
     str raw;

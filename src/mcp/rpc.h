@@ -57,6 +57,10 @@ void rpc_read(struct rpc *m, const struct json *j, uint32_t node);
  * and tool; the whole source text of anything else. {NULL, 0} when absent. */
 str rpc_source(const struct rpc *m, uint32_t node);
 
+/* Has it, or have its params, a member that some parsers take for one of ours, though its
+ * case is another? `Method` is `method` to Go, and the last one counts. */
+bool rpc_has_lookalikes(const struct rpc *m);
+
 /* --- tools/call --- */
 
 uint32_t rpc_tool(const struct rpc *m);      /* params.name */

@@ -180,6 +180,37 @@ static void test_cancellation(void)
     ok(rpc_cancelled_id(&m) == JSON_NONE, "or none");
 }
 
+static void test_lookalikes(void)
+{
+    static const struct {
+        const char *text;
+        bool found;
+    } cases[] = {
+        { "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"params\":{}}", false },
+        { "{\"method\":\"ping\",\"Method\":\"tools/call\"}", true },
+        { "{\"METHOD\":\"tools/call\"}", true },
+        { "{\"method\":\"ping\",\"\\u004dethod\":1}", true },
+        { "{\"method\":\"ping\",\"\\u006dethod2\":1}", false },
+        { "{\"method\":\"a\",\"methods\":1,\"metho\":2,\"\":3,\"meta\":4}", false },
+        { "{\"method\":\"tools/call\",\"Params\":{}}", true },
+        { "{\"method\":\"tools/call\",\"param\xc5\xbf\":{}}", true },
+        { "{\"method\":\"tools/call\",\"param\\u017F\":{}}", true },
+        { "{\"method\":\"tools/call\",\"params\":{\"name\":\"a\",\"Name\":\"b\"}}",
+          true },
+        { "{\"method\":\"tools/call\",\"params\":{\"Arguments\":{}}}", true },
+        { "{\"method\":\"tools/call\",\"params\":{\"arguments\":{\"Name\":1}}}", false },
+        { "{\"method\":\"x/y\",\"params\":{\"Name\":\"a\"}}", false },
+        { "{\"id\":1,\"result\":{},\"Error\":{}}", true },
+        { "[]", false },
+    };
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct rpc m = read_text(cases[i].text);
+
+        ok(rpc_has_lookalikes(&m) == cases[i].found, "%s", cases[i].text);
+    }
+}
+
 int main(void)
 {
     test_kinds();
@@ -188,6 +219,7 @@ int main(void)
     test_ends_of_tasks();
     test_ids();
     test_cancellation();
+    test_lookalikes();
     json_release(&json);
     return tap_done();
 }

@@ -176,13 +176,36 @@ static str code_of(str ref)
     return str_first(ref, n);
 }
 
+/* White space to JSON, and the end of a line to many who read lines: what stands behind
+ * it would be a message of its own. */
+static bool has_return(const struct rpc *m)
+{
+    str raw = json_raw(m->json, m->node);
+
+    return memchr(raw.p, '\r', raw.n) != NULL;
+}
+
+/* Could two parsers read it differently, or is it nothing that we can read? */
+static bool is_ambiguous(const struct rpc *m)
+{
+    return m->node == JSON_NONE || m->kind == RPC_INVALID ||
+           m->json->nodes[m->node].flags & JSON_TAINTED || has_return(m) ||
+           rpc_has_lookalikes(m);
+}
+
+static void read_call(struct guard *g, const struct rpc *m, struct call_view *out)
+{
+    call_view_read(out, m, &g->arena);
+    out->malformed = out->malformed || is_ambiguous(m);
+}
+
 static void judge_call(struct guard *g, const struct rpc *m, struct tap_verdict *out)
 {
     struct decision *d = &g->decision;
     struct call_view call;
     bool malformed;
 
-    call_view_read(&call, m, &g->arena);
+    read_call(g, m, &call);
     decide(g, &call);
     malformed = str_is(d->ref, "malformed");
     g->record =
@@ -202,13 +225,6 @@ static void judge_call(struct guard *g, const struct rpc *m, struct tap_verdict 
     buf_printf(&g->text, "assay: the policy does not allow this call (%.*s: %.*s)",
                STR_ARG(d->ref), STR_ARG(d->reason));
     out->message = buf_str(&g->text);
-}
-
-/* Could two parsers read it differently, or is it nothing that we can read? */
-static bool is_ambiguous(const struct rpc *m)
-{
-    return m->node == JSON_NONE || m->kind == RPC_INVALID ||
-           m->json->nodes[m->node].flags & JSON_TAINTED;
 }
 
 static bool is_blank(str s)
@@ -274,7 +290,7 @@ static void want_names_of(struct guard *g, struct aside *a, const struct json *j
     rpc_read(&m, j, node);
     if (m.method != RPC_TOOLS_CALL || m.kind == RPC_INVALID || m.kind == RPC_RESPONSE)
         return;
-    call_view_read(&call, &m, &g->arena);
+    read_call(g, &m, &call);
     decide_examine(g->file.policy, &g->counters, &call, &env, &g->arena, &d);
     for (size_t i = 0; d.verdict == VERDICT_NEEDS_NAMES && i < d.name_count; i++)
         want_name(a, g->at_hand, d.names[i]);

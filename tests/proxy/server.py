@@ -251,4 +251,43 @@ def raw(text):
         say(text.encode().decode("unicode_escape").encode("latin-1") + b"\n")
 
 
+def recorder(path):
+    """Keeps every byte it gets in PATH and answers every request in it, as far as it can
+    be read: the last member counts."""
+    sys.set_int_max_str_digits(0)
+    with open(path, "ab", 0) as f:
+        for line in lines():
+            f.write(line)
+            try:
+                message = json.loads(line)
+            except (ValueError, RecursionError):
+                continue
+            many = message if isinstance(message, list) else [message]
+            answers = [answer(m, {}).strip() for m in many
+                       if isinstance(m, dict) and "method" in m and "id" in m]
+            if answers:
+                say(("[%s]\n" if isinstance(message, list) else "%s\n") % ",".join(answers))
+
+
+def lister(path):
+    """PATH is a JSON object of results by cursor ("" is the first), as texts: tools/list is
+    answered with one of them, byte for byte, and all else with {}."""
+    def result(message):
+        if message["method"] != "tools/list":
+            return "{}"
+        with open(path) as f:
+            return json.load(f)[(message.get("params") or {}).get("cursor", "")]
+
+    def one(message):
+        return '{"jsonrpc":"2.0","id":%s, "result" :%s}' % (json.dumps(message["id"]),
+                                                            result(message))
+
+    for line in lines():
+        message = json.loads(line)
+        if isinstance(message, list):
+            say("[ " + " ,".join(one(m) for m in message if "id" in m) + "]\n")
+        elif "id" in message:
+            say(one(message) + "\n")
+
+
 globals()[sys.argv[1].replace("-", "_")](sys.argv[2] if len(sys.argv) > 2 else None)
