@@ -264,15 +264,10 @@ void guard_judge(struct guard *g, const struct tap *t, const struct rpc *m,
 
 /* --- waiting for names --- */
 
-static bool has_name(const struct aside *a, str name)
+/* Note a name; too many stay unknown, and are denied. */
+static void want_name(struct aside *a, str name)
 {
-    return find_name(a, name) != NULL;
-}
-
-/* Note a name that is not known yet; too many stay unknown, and are denied. */
-static void want_name(struct aside *a, const struct aside *before, str name)
-{
-    if (name.n >= RESOLVE_NAME_MAX || has_name(a, name) || has_name(before, name) ||
+    if (name.n >= RESOLVE_NAME_MAX || find_name(a, name) ||
         a->known_count == GUARD_NAMES_MAX)
         return;
     memcpy(a->known[a->known_count].name, name.p, name.n);
@@ -293,7 +288,7 @@ static void want_names_of(struct guard *g, struct aside *a, const struct json *j
     read_call(g, &m, &call);
     decide_examine(g->file.policy, &g->counters, &call, &env, &g->arena, &d);
     for (size_t i = 0; d.verdict == VERDICT_NEEDS_NAMES && i < d.name_count; i++)
-        want_name(a, g->at_hand, d.names[i]);
+        want_name(a, d.names[i]);
 }
 
 static void want_names(struct guard *g, struct aside *a, str bytes)
@@ -379,6 +374,8 @@ bool guard_wait(struct guard *g, str bytes, struct exchange *x)
     struct err ignored;
     struct aside *a;
 
+    if (g->at_hand)
+        return false; /* it has waited: what is not known now will not be */
     if (!g->has_names || bytes.n == 0 ||
         (!g->resolver && resolver_new(&g->resolver, g->options.loop, &ignored) < 0))
         return false; /* names without an answer are denied */
