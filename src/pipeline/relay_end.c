@@ -45,6 +45,8 @@ void relay_flush_on(struct relay *r)
 
 void relay_begin_flush(struct relay *r)
 {
+    if (r->phase < FLUSHING)
+        guard_flush(&r->guard); /* what waits for names is not to be forgotten */
     if (r->phase >= FLUSHING)
         return;
     r->phase = FLUSHING;
@@ -105,9 +107,10 @@ void relay_drain(struct relay *r)
 {
     if (r->phase == FLUSHING)
         relay_flush_on(r);
+    if (r->phase < DRAINING)
+        guard_flush(&r->guard); /* nobody waits for names any more */
     if (r->phase >= DRAINING)
         return;
-    guard_flush(&r->guard); /* nobody waits for names any more */
     r->phase = DRAINING;
     channel_read(&r->side[TO_CLIENT].in, false);
     if (r->client_ended)
