@@ -292,6 +292,15 @@ static void cut(struct relay *r, enum direction d, const struct err *why_cut)
     relay_leave(r);
 }
 
+/* What is to be judged, or to be cut, must not go on before its end is seen; nor what may
+ * have to wait for names, in the middle of which others would go on. */
+static bool must_be_whole(const struct relay *r, enum direction d)
+{
+    if (d == TO_SERVER)
+        return r->o->enforce || r->guard.has_names;
+    return r->tap.lists_open > 0 && guard_cuts_lists(&r->guard);
+}
+
 void flow_span(struct relay *r, enum direction d, struct exchange *x, str bytes, bool end)
 {
     struct intake_result result;
@@ -299,8 +308,7 @@ void flow_span(struct relay *r, enum direction d, struct exchange *x, str bytes,
 
     if (r->phase == OVER || r->cut)
         return;
-    if (d == TO_CLIENT)
-        r->intake[d].whole = r->tap.lists_open > 0 && guard_cuts_lists(&r->guard);
+    r->intake[d].whole = must_be_whole(r, d);
     if (intake_add(&r->intake[d], bytes, end, &result, &err) < 0) {
         cut(r, d, &err);
         return;

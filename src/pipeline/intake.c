@@ -72,9 +72,21 @@ static void slide(struct intake *i, struct intake_result *out)
     out->step = go ? INTAKE_PASS : INTAKE_MORE;
 }
 
+/* It is too large to be judged: from here on it is like any other long one. */
+static int yield(struct intake *i, struct intake_result *out, struct err *err)
+{
+    i->kept = false;
+    if (mapping_open(&i->map, i->spool, "the spool", err) < 0)
+        return -1;
+    out->pass = str_first(i->map.bytes, i->map.bytes.n - INTAKE_HOLD);
+    out->step = INTAKE_PASS;
+    return 0;
+}
+
 /* Drop from the window what went on with the last call. */
 static void forget_passed(struct intake *i)
 {
+    mapping_release(&i->map);
     if (i->spool < 0 || i->held.n <= INTAKE_HOLD)
         return;
     memmove(i->held.p, i->held.p + i->held.n - INTAKE_HOLD, INTAKE_HOLD);
@@ -103,7 +115,7 @@ int intake_add(struct intake *i, str span, bool end, struct intake_result *out,
     forget_passed(i);
     *out = (struct intake_result){ .step = INTAKE_MORE };
     i->bytes += span.n;
-    if (i->kept && i->bytes > INTAKE_WHOLE)
+    if (i->kept && i->bytes > INTAKE_WHOLE && !i->yields)
         return err_set(err, ERR_LIMIT,
                        "a message that must be judged is larger than %zu bytes",
                        INTAKE_WHOLE);
@@ -122,6 +134,8 @@ int intake_add(struct intake *i, str span, bool end, struct intake_result *out,
         return -1;
     if (end)
         return complete(i, out, err);
+    if (i->kept && i->bytes > INTAKE_WHOLE)
+        return yield(i, out, err);
     if (i->spool >= 0)
         slide(i, out);
     return 0;

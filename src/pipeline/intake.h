@@ -5,7 +5,8 @@
  * A message of up to INTAKE_HOLD bytes is held whole. A longer one goes into a spool file
  * (without a name, inside the audit directory) and passes on as it comes, except for its
  * last INTAKE_HOLD bytes, which wait until its evidence is written. Memory does not grow
- * with it. One that is to be judged first (`whole`) does not pass before its end.
+ * with it. One that is to be judged first (`whole`) does not pass before its end; one
+ * that is too large for that is refused, or passes unjudged (`yields`).
  */
 #ifndef PIPELINE_INTAKE_H
 #define PIPELINE_INTAKE_H
@@ -28,6 +29,7 @@ struct intake {
     uint64_t max_bytes; /* of one message */
     struct buf held;    /* the beginning of a message, or the window of a long one */
     bool whole;         /* messages that are short yet: nothing passes before the end */
+    bool yields;        /* …unless they are larger than INTAKE_WHOLE */
     bool kept;          /* that is so of this one, which is long */
     int spool;          /* -1 while the message is short */
     uint64_t bytes;     /* of the message so far */
@@ -53,7 +55,7 @@ struct intake_result {
 };
 
 /* The texts are valid until the next call; after INTAKE_MESSAGE call intake_done().
- * ERR_LIMIT when the message is larger than max_bytes; ERR_IO when it cannot be spooled.
+ * ERR_LIMIT when the message is larger than it may be; ERR_IO when it cannot be spooled.
  */
 MUST_CHECK int intake_add(struct intake *i, str span, bool end, struct intake_result *out,
                           struct err *err);

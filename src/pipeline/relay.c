@@ -305,7 +305,7 @@ static int open_session(struct relay *r, struct err *err)
     if (open_guard(r, err) < 0)
         return -1;
     intake_init(&r->intake[TO_SERVER], log_dir(r->o->log), r->o->max_message);
-    r->intake[TO_SERVER].whole = r->o->enforce;
+    r->intake[TO_SERVER].yields = !r->o->enforce;
     intake_init(&r->intake[TO_CLIENT], log_dir(r->o->log), r->o->max_message);
     return r->o->investigation ? investigation_open(&r->kept, log_dir(r->o->log),
                                                     session_id(r->session), err)
