@@ -13,8 +13,11 @@ static void add_text(struct buf *out, str text)
         buf_add(out, STR("null"));
 }
 
+/* A whole line or nothing. */
 void answer_add(struct buf *out, const struct answer *a)
 {
+    size_t start = out->n;
+
     buf_printf(out, "{\"error\":{\"code\":%d,\"data\":{\"policy_ref\":", a->code);
     add_text(out, a->policy_ref);
     buf_add(out, STR(",\"reason_codes\":["));
@@ -26,6 +29,8 @@ void answer_add(struct buf *out, const struct answer *a)
     buf_add(out, STR("},\"id\":"));
     buf_add(out, a->id);
     buf_add(out, STR(",\"jsonrpc\":\"2.0\"}\n"));
+    if (out->failed)
+        out->n = start;
 }
 
 static void add_failure(struct buf *out, str id, str message)

@@ -59,7 +59,7 @@ static void evidence_failed(struct relay *r, const struct err *why_failed)
 /* …and the policy is to block. */
 static void refuse(struct relay *r, enum direction d, struct exchange *x)
 {
-    CLEANUP(buf_release) struct buf answer = { 0 };
+    CLEANUP(buf_release) struct buf answer = { .max = 2 * TAP_ANSWERS_MAX };
     bool sent;
 
     buf_add(&answer, buf_str(&r->tap.answers)); /* to what was refused before */
@@ -97,6 +97,8 @@ static int hold(struct relay *r, enum direction d, struct exchange *x, str bytes
     h->to = d;
     h->exchange = x;
     h->end = m != NULL;
+    h->bytes.max = bytes.n + 1;
+    h->refusal.max = TAP_ANSWERS_MAX;
     buf_add(&h->bytes, bytes);
     if (m) {
         h->upto = r->tap.upto;
@@ -126,6 +128,7 @@ static int hold_answer(struct relay *r, struct exchange *x, str answer, struct e
     h->exchange = x;
     h->end = true;
     h->upto = r->tap.upto;
+    h->bytes.max = answer.n + 1;
     buf_add(&h->bytes, answer);
     if (buf_check(&h->bytes, "an answer that waits", err) < 0) {
         held_free(h);
@@ -227,7 +230,7 @@ static void take_message(struct relay *r, enum direction d, struct exchange *x,
     struct err err = { 0 };
     bool lost;
 
-    if (d == TO_SERVER && guard_wait(&r->guard, m->frame, x)) {
+    if (d == TO_SERVER && !m->streamed && guard_wait(&r->guard, m->frame, x)) {
         if (r->guard.aside_bytes > RELAY_QUEUE_STOP)
             r->side[TO_CLIENT].endpoint.type->read(&r->side[TO_CLIENT].endpoint, false);
         return;

@@ -8,11 +8,18 @@
 
 bool tap_is_withheld(const struct tap *t, uint32_t node)
 {
-    for (size_t i = 0; t->withheld && i < t->passage_count; i++) {
-        if (t->passages[i].withheld && t->passages[i].node == node)
-            return true;
+    size_t low = 0, high = t->withheld ? t->passage_count : 0;
+
+    while (low < high) { /* passages stand in the order of the message */
+        size_t middle = low + (high - low) / 2;
+
+        if (t->passages[middle].node < node)
+            low = middle + 1;
+        else
+            high = middle;
     }
-    return false;
+    return t->withheld && low < t->passage_count && t->passages[low].node == node &&
+           t->passages[low].withheld;
 }
 
 static bool is_to_go(void *ctx, uint32_t node)

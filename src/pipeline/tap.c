@@ -16,6 +16,7 @@ void tap_init(struct tap *t, const struct tap_options *options)
     t->asked[TO_CLIENT].seed = ~options->seed;
     t->key.max = JSON_MAX_BYTES;
     t->content.max = RECEIPT_MAX;
+    t->answers.max = TAP_ANSWERS_MAX;
 }
 
 void tap_release(struct tap *t)

@@ -31,7 +31,9 @@ struct err;
 #define TAP_OUTLINE      4     /* levels of a message that say what it is: a batch, too */
 #define TAP_NODES_MAX    2000000 /* of the index of one message */
 #define TAP_NODES_KEPT   65536   /* of an index, from message to message */
-#define TAP_ID_MAX       4096    /* bytes of an id that we answer */
+#define TAP_ANSWERS_MAX                                                                  \
+    ((size_t)512 << 20) /* bytes of our answers to one message: a batch of many */
+#define TAP_ID_MAX 4096 /* bytes of an id that we answer */
 
 enum direction {
     TO_SERVER, /* c2s */
