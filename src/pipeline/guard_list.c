@@ -33,10 +33,11 @@ int guard_open_pins(struct guard *g, struct err *err)
 {
     if (guard_pin(g) == POLICY_PIN_OFF)
         return 0;
-    if (pinboard_open(&g->board, log_dir(g->options.log), g->options.server_id, err) == 0)
-        return 0;
-    return err_wrap(err, "the pins of this server cannot be read; remove them to pin "
-                         "anew");
+    if (pinboard_open(&g->board, log_dir(g->options.log), g->options.server_id, err) < 0)
+        return err_wrap(err, "the pins of this server cannot be read; remove them to pin "
+                             "anew");
+    pins_unsee(&g->board.offered); /* a change is told once in every session */
+    return 0;
 }
 
 static void save(struct guard *g, bool pins, bool offers)
@@ -167,11 +168,9 @@ static void warn_of_hidden(struct list *l, uint32_t tool, str name)
     say_of(l->g, "the definition of tool", name, after);
 }
 
-static bool is_offered(const struct guard *g, const struct pin *p)
+static bool is_offer(const struct pin *offered, const struct pin *p)
 {
-    const struct pin *o = pins_find(&g->board.offered, p->name);
-
-    return o && memcmp(&o->hash, &p->hash, sizeof(o->hash)) == 0;
+    return offered && memcmp(&offered->hash, &p->hash, sizeof(p->hash)) == 0;
 }
 
 static void offer(struct list *l, const struct pin *now)
@@ -203,8 +202,9 @@ static void note_change(struct list *l, uint32_t tool, const struct pin *was,
                         const struct pin *now)
 {
     struct guard *g = l->g;
+    const struct pin *offered = pins_find(&g->board.offered, now->name);
 
-    if (is_offered(g, now))
+    if (is_offer(offered, now) && offered->seen)
         return; /* said before */
     warn_of_hidden(l, tool, now->name);
     keep_definition(g, l->j, tool, now);
@@ -222,7 +222,7 @@ static void note_change(struct list *l, uint32_t tool, const struct pin *was,
 static void check_pin(struct list *l, uint32_t tool, const struct pin *now)
 {
     struct guard *g = l->g;
-    const struct pin *was = NULL;
+    const struct pin *was = NULL, *offered = pins_find(&g->board.offered, now->name);
 
     switch (pins_check(&g->board.pins, now, &was)) {
     case PIN_NEW:
@@ -233,7 +233,7 @@ static void check_pin(struct list *l, uint32_t tool, const struct pin *now)
         note_change(l, tool, was, now);
         break;
     case PIN_SAME:
-        if (pins_find(&g->board.offered, now->name) && !is_offered(g, now))
+        if (offered && !is_offer(offered, now))
             offer(l, now); /* it is as it was: nothing differs */
         break;
     }
