@@ -100,8 +100,9 @@ class Fate:
         return self
 
     @property
-    def receipted(self):
-        return self.is_call
+    def is_unread(self):
+        """Refused without asking the policy."""
+        return not self.goes and self.tool is None
 
 
 def kind_of(m):

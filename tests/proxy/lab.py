@@ -87,10 +87,12 @@ class Case:
         self.name = name
         self.dir = os.path.join(WORK, name)
         self.started = []
+        self.inside = []  # what the proxy is run by: unshare …
 
     def command(self, mode, *flags, argument=None):
         server = [sys.executable, SERVER, mode] + ([argument] if argument else [])
-        return [ASSAY, "mcp-proxy", "--audit-dir", self.dir, *flags, "--", *server]
+        return [*self.inside, ASSAY, "mcp-proxy", "--audit-dir", self.dir, *flags, "--",
+                *server]
 
     def start(self, mode, *flags, argument=None, env=None, stdin=subprocess.PIPE,
               stdout=subprocess.PIPE, **more):
