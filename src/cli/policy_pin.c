@@ -242,7 +242,7 @@ static enum exit_code run(int argc, char **argv)
     const struct option table[] = {
         { "accept", "TOOL", "pin what the server offers now under this name",
           .text = &r.accept },
-        { "server", "ID", "of this server (default: of all)", .text = &r.server },
+        { "server-id", "ID", "of this server (default: of all)", .text = &r.server },
         { "audit-dir", "DIR", "the audit directory (default " PLACE_DEFAULT ")",
           .text = &r.audit_dir },
         { "json", NULL, "print JSON", .flag = &r.json },
@@ -264,7 +264,7 @@ static enum exit_code run(int argc, char **argv)
 
 const struct command policy_pin = {
     .name = "policy pin",
-    .usage = "list|--accept TOOL [--server ID] [--audit-dir DIR] [--json]",
+    .usage = "list|--accept TOOL [--server-id ID] [--audit-dir DIR] [--json]",
     .summary = "tool definitions as they were first seen, and changes to them",
     .run = run,
 };

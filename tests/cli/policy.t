@@ -226,13 +226,13 @@ list_tools good s2
 list_tools evil s2
 run policy pin --accept a --audit-dir pinned
 exits 3 "changed on two servers"
-says "--server" "one has to be named"
-run policy pin --accept a --server s1 --audit-dir pinned
+says "--server-id" "one has to be named"
+run policy pin --accept a --server-id s1 --audit-dir pinned
 exits 0 "accepted"
 prints "a: pinned as $(sha256sum <evil.json | cut -d' ' -f1)" "says as what"
-run policy pin list --server s1 --audit-dir pinned
+run policy pin list --server-id s1 --audit-dir pinned
 check "nothing has changed any more" sh -c '! grep -q changed "$1"' - "$work/out"
-run policy pin list --server s2 --audit-dir pinned
+run policy pin list --server-id s2 --audit-dir pinned
 check "the other server is as it was" grep -q changed "$work/out"
 run policy pin --accept a --json --audit-dir pinned
 exits 0 "now it is the only one"
@@ -241,6 +241,6 @@ run policy pin --audit-dir pinned
 exits 3 "neither list nor --accept"
 run policy pin list --accept a --audit-dir pinned
 exits 3 "both"
-run policy pin list --server s3 --audit-dir pinned
+run policy pin list --server-id s3 --audit-dir pinned
 exits 3 "an unknown server"
 finish
