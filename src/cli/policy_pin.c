@@ -214,7 +214,7 @@ static int accept(struct visit *v, struct err *err)
     if (v->accepted > 1)
         return err_set(err, ERR_FORMAT,
                        "'%s' has changed on %zu servers; name one with "
-                       "--server",
+                       "--server-id",
                        v->request->accept, v->accepted);
     return each_board(v, accept_change, err);
 }
