@@ -48,13 +48,18 @@ struct run {
 static int choose(int *out, const char *flag, const char *given, const char *const *words,
                   struct err *err)
 {
+    CLEANUP(buf_release) struct buf all = { 0 };
+
     for (int i = 0; given && words[i]; i++) {
         if (strcmp(given, words[i]) == 0) {
             *out = i;
             return 0;
         }
+        buf_printf(&all, "%s%s", i ? ", " : "", words[i]);
     }
-    return given ? err_set(err, ERR_FORMAT, "--%s cannot be '%s'", flag, given) : 0;
+    return given ? err_set(err, ERR_FORMAT, "--%s cannot be '%s': it is one of %s", flag,
+                           given, buf_cstr(&all))
+                 : 0;
 }
 
 static int read_profile(struct run *r, struct err *err)
@@ -279,10 +284,24 @@ static enum exit_code decide(const struct relay_outcome *o, bool failed)
     return o->violations ? EXIT_NO : EXIT_GOOD;
 }
 
+static void note_count(struct run *r, uint64_t n, const char *what, const char *more)
+{
+    char sentence[160];
+
+    snprintf(sentence, sizeof(sentence), "%llu message%s %s %s%s", (unsigned long long)n,
+             n == 1 ? "" : "s", n == 1 ? "was" : "were", what, more);
+    status_note(&r->status, sentence);
+}
+
 static enum exit_code conclude(struct run *r, const struct relay_outcome *o, bool failed)
 {
     enum exit_code code = decide(o, failed);
 
+    if (o->violations)
+        note_count(r, o->violations, "denied by the policy",
+                   r->relay.enforce ? "" : ", and sent on: this is the profile audit");
+    if (o->unanswered)
+        note_count(r, o->unanswered, "not answered", "; the session is not complete");
     if (o->evidence_lost)
         status_error(&r->status, "evidence was lost; the log says how much");
     if (o->packed)

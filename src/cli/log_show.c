@@ -27,9 +27,11 @@ struct wish {
 };
 
 /* Members that tell a person what the event is about, in this order. */
-static const char *const telling[] = { "method",  "tool",   "id",         "call",
-                                       "verdict", "reason", "policy_ref", "receipt_id",
-                                       "lost",    "mark",   "vkey" };
+static const char *const telling[] = {
+    "method",     "tool",       "id",        "call",    "verdict", "reason",
+    "policy_ref", "receipt_id", "server_id", "profile", "ok",      "policy_hash",
+    "names",      "from",       "to",        "lost",    "mark",    "vkey"
+};
 
 /* JSON text has escapes of its own: only what it leaves as it is needs ours. */
 static void add_json_text(struct buf *line, str text)

@@ -33,26 +33,30 @@ static const char examples[] =
     "  web_fetch:\n"
     "    deny_private_hosts: true       # no loopback, private or metadata addresses\n"
     "    # url_arguments: [page]        # beside url, uri, href, host, endpoint, ...\n"
-    "  read_file:\n"
-    "    allowed_paths: [\"/workspace/*\", \"!**/.env\"]   # the last match decides\n"
-    "    # path_arguments: [document]   # beside path, file, directory, ...\n";
+    "  \"read_*\":                      # every tool that the allowlist lets read\n"
+    "    allowed_paths: [\"/workspace/*\", \"!*/.env*\"]   # the last match decides\n"
+    "    # path_arguments: [document]   # beside path, file, directory, ...\n"
+    "  # \"write_*\":\n"
+    "  #   max_calls: 20                # in one session\n"
+    "  #   max_argument_bytes: 65536\n"
+    "  #   deny_patterns: ['(?i)BEGIN [A-Z ]*PRIVATE KEY']\n";
 
 static const char no_examples[] =
     "\n"
     "denylist: []\n"
     "\n"
     "# What a tool may be called with. Names are globs here, too; all that match apply.\n"
-    "constraints: {}\n"
-    "  # web_fetch:\n"
-    "  #   deny_private_hosts: true     # no loopback, private or metadata addresses\n"
-    "  # read_file:\n"
-    "  #   allowed_paths: [\"/workspace/*\", \"!**/.env\"]   # the last match decides\n";
+    "# constraints:\n"
+    "#   web_fetch:\n"
+    "#     deny_private_hosts: true     # no loopback, private or metadata addresses\n"
+    "#   \"read_*\":\n"
+    "#     allowed_paths: [\"/workspace/*\", \"!*/.env*\"]   # the last match decides\n"
+    "#   \"write_*\":\n"
+    "#     max_calls: 20                # in one session\n"
+    "#     max_argument_bytes: 65536\n"
+    "#     deny_patterns: ['(?i)BEGIN [A-Z ]*PRIVATE KEY']\n";
 
 static const char tail[] =
-    "  # \"write_*\":\n"
-    "  #   max_calls: 20                # in one session\n"
-    "  #   max_argument_bytes: 65536\n"
-    "  #   deny_patterns: ['(?i)BEGIN [A-Z ]*PRIVATE KEY']\n"
     "\n"
     "# Of the whole session.\n"
     "# budget: {max_tool_calls: 200, max_wall_time_sec: 3600}\n"

@@ -11,6 +11,7 @@
 #include "policy/hidden.h"
 
 #define NAME_SHOWN    200 /* bytes of a tool's name in an event */
+#define HASH_SHOWN    12  /* hex digits of a hash in a sentence */
 #define NAMES_AT_ONCE 50  /* of an event */
 
 enum policy_pin guard_pin(const struct guard *g)
@@ -198,11 +199,21 @@ static void pin_anew(struct list *l, uint32_t tool, const struct pin *now)
     say_of(g, "tool", now->name, "is new since this server's tools were pinned");
 }
 
+static const char *hex_of(const struct pin *p, char out[static 2 * DIGEST_SIZE])
+{
+    struct digest d;
+
+    memcpy(d.bytes, p->hash.bytes, DIGEST_SIZE);
+    digest_hex(out, &d);
+    return out;
+}
+
 static void note_change(struct list *l, uint32_t tool, const struct pin *was,
                         const struct pin *now)
 {
     struct guard *g = l->g;
     const struct pin *offered = pins_find(&g->board.offered, now->name);
+    char after[500], from[2 * DIGEST_SIZE], to[2 * DIGEST_SIZE];
 
     if (is_offer(offered, now) && offered->seen)
         return; /* said before */
@@ -210,13 +221,13 @@ static void note_change(struct list *l, uint32_t tool, const struct pin *was,
     keep_definition(g, l->j, tool, now);
     tell_change(g, was, now);
     offer(l, now);
-    say_of(
-        g, "the definition of tool", now->name,
-        guard_pin(g) == POLICY_PIN_STRICT && g->options.enforce
-            ? "changed since it was pinned, and it is refused; if the change is right: "
-              "assay policy pin --accept TOOL"
-            : "changed since it was pinned; if that is right: assay policy pin "
-              "--accept TOOL");
+    snprintf(after, sizeof(after),
+             "changed since it was pinned%s: %.*s… is now %.*s…; compare these files in "
+             "'%.200s', then: assay policy pin --accept TOOL",
+             guard_pin(g) == POLICY_PIN_STRICT && g->options.enforce ? ", and is refused"
+                                                                     : "",
+             HASH_SHOWN, hex_of(was, from), HASH_SHOWN, hex_of(now, to), g->board.dir);
+    say_of(g, "the definition of tool", now->name, after);
 }
 
 static void check_pin(struct list *l, uint32_t tool, const struct pin *now)

@@ -413,6 +413,7 @@ static int seal(struct relay *r, struct relay_outcome *out, struct err *err)
     out->complete = session_history(r->session)->complete;
     out->calls = session_history(r->session)->counts.calls;
     out->violations = r->guard.violations;
+    out->unanswered = session_history(r->session)->counts.lost;
     if (packable && r->o->pack) {
         if (pack_build(r->o->log, &request, &out->pack, err) < 0)
             return -1;

@@ -64,6 +64,7 @@ struct relay_outcome {
     struct pack_result pack; /* the last one */
     uint64_t calls;
     uint64_t violations; /* of the policy */
+    uint64_t unanswered; /* calls that were forwarded */
 
     /* Somebody else's session is still being finished, by a thread that uses the log: it
      * must not be closed, and the process should leave by _exit(). The next recorder does

@@ -20,6 +20,13 @@ const char *verdict_name(enum verdict v)
     return names[v];
 }
 
+/* An object, or none: what a list or a text would mean is the server's secret. */
+static bool is_argument_list(const struct json *j, uint32_t node)
+{
+    return node == JSON_NONE || json_is(j, node, JSON_OBJECT) ||
+           json_is(j, node, JSON_NULL);
+}
+
 void call_view_read(struct call_view *call, const struct rpc *m, struct arena *arena)
 {
     uint32_t tool = rpc_tool(m);
@@ -28,6 +35,7 @@ void call_view_read(struct call_view *call, const struct rpc *m, struct arena *a
 
     *call = (struct call_view){ .json = m->json, .arguments = rpc_arguments(m) };
     call->malformed = m->kind == RPC_INVALID || !json_is(m->json, tool, JSON_STRING) ||
+                      !is_argument_list(m->json, call->arguments) ||
                       (m->json->nodes[m->node].flags & JSON_TAINTED);
     if (call->malformed)
         return;

@@ -12,6 +12,7 @@
 struct reader {
     yaml_parser_t parser;
     const char *name;
+    str text; /* all of it */
     struct arena *arena;
     struct err *err;
     struct yaml *root;
@@ -32,14 +33,39 @@ static int complain(struct reader *r, enum err_code code, unsigned line, const c
     return err_set(r->err, code, "%s:%u: %s", r->name, line, what);
 }
 
+static str line_at(str text, size_t line)
+{
+    str at;
+
+    for (size_t i = 0; str_line(&text, &at); i++) {
+        if (i == line)
+            return at;
+    }
+    return text;
+}
+
+/* The mistakes that everybody makes once. */
+static const char *hint_for(str line)
+{
+    if (line.n && memchr(line.p, '\t', line.n))
+        return "; there is a tab: indent with spaces";
+    for (size_t i = 0; i < line.n; i++) {
+        if (memchr("*!&@%`", line.p[i], 6))
+            return "; a text that begins with * ! & @ % or ` needs quotes";
+    }
+    return "";
+}
+
 static int parser_error(struct reader *r)
 {
     const yaml_parser_t *p = &r->parser;
+    size_t line = p->problem_mark.line;
 
     if (p->error == YAML_MEMORY_ERROR)
         return err_set(r->err, ERR_NOMEM, "out of memory");
-    return err_set(r->err, ERR_FORMAT, "%s:%zu: not YAML: %s", r->name,
-                   p->problem_mark.line + 1, p->problem ? p->problem : "unreadable");
+    return err_set(r->err, ERR_FORMAT, "%s:%zu: not YAML: %s%s", r->name, line + 1,
+                   p->problem ? p->problem : "unreadable",
+                   hint_for(line_at(r->text, line)));
 }
 
 /* --- the tree --- */
@@ -270,6 +296,7 @@ int yaml_parse(struct yaml **out, str bytes, const char *name, struct arena *are
         bytes = str_skip(bytes, 3);
     if (check_text(bytes, name, err) < 0)
         return -1;
+    r.text = bytes;
     if (!yaml_parser_initialize(&r.parser))
         return err_set(err, ERR_NOMEM, "out of memory");
     yaml_parser_set_encoding(&r.parser, YAML_UTF8_ENCODING);

@@ -87,11 +87,11 @@ denied "127.0.0.1 in disguise" constraints.web_fetch.deny_private_hosts \
     --tool web_fetch --args '{"url":"http://0x7f.1/"}'
 prints "reason  a host in the arguments is a loopback address (127.0.0.0/8)" "with a reason"
 prints "found   0x7f.1" "and what was found"
-denied "a path out of the workspace" constraints.read_file.allowed_paths \
+denied "a path out of the workspace" constraints.read_*.allowed_paths \
     --tool read_file --args '{"path":"/workspace/%2e%2e/etc/passwd"}'
 allowed "a path in the workspace" "allowlist[2] (read_*)" \
     --tool read_file --args '{"path":"notes.txt"}' --cwd /workspace
-denied "a relative path over HTTP" constraints.read_file.allowed_paths \
+denied "a relative path over HTTP" constraints.read_*.allowed_paths \
     --tool read_file --args '{"path":"notes.txt"}' --cwd /workspace --http
 allowed "a name with a public address" "allowlist[1] (web_fetch)" --tool web_fetch \
     --args '{"url":"http://good.example/"}' --resolve good.example=93.184.216.34
