@@ -7,7 +7,6 @@
 The server keeps every byte that it gets; tests/proxy/hostile.py says, by code of its own,
 which those must be.
 """
-import fnmatch
 import json
 import os
 import signal

@@ -160,6 +160,9 @@ def judge(raw, value, clear, may):
     name = params.get("name") if isinstance(params, Members) else None
     if not isinstance(name, str) or isinstance(name, Number) or not name:
         return fate.refuse(-31004)
+    arguments = params.get("arguments")
+    if not isinstance(arguments, (Members, type(None))):
+        return fate.refuse(-31004)
     fate.tool = name
     if not may(name):
         return fate.refuse(-31001)
@@ -315,8 +318,8 @@ class Maker:
         if name == "arguments":
             return self.call(params='{"name":"good","arguments":{},"arguments":{"a":1}}')
         if r.random() < 0.3:
-            name = r.choice([name.upper(), name.title(), name.replace("s", "\u017f")])
-            return self.call(**{name: self.value()})
+            alike = {name.upper(), name.title(), name.replace("s", "\u017f")} - {name}
+            return self.call(**{r.choice(sorted(alike)): self.value()})
         second = {"method": '"tools/call"', "id": self.some_id(), "jsonrpc": '"2.0"',
                   "params": self.params("shell_exec")}[name]
         first = self.rng.choice([self.call(params=self.params("good")), self.other()])
