@@ -935,14 +935,17 @@ def case_pack_minutes(c):
         with open(path + "/receipt_pack.jsonl", "rb") as f:
             parts.append([json.loads(line) for line in f])
         tap.ok(path.encode() in err, "stderr names each", err)
-    tap.same([[r["mcp_request_id"] for r in part[:-1]] for part in parts], [[1], [2], [3]],
-             "each has the calls of its minute")
+    tap.same([[r["mcp_request_id"] for r in part[:-1]] for part in parts][:3],
+             [[1], [2], [3]], "each has the calls of its minute")
+    count = len(parts)  # a fourth where the end took longer than a second
+    tap.ok(3 <= count <= 4, "three, or one more for the end", count)
     tap.same([(part[-1]["part"], part[-1]["final"], part[-1]["session_complete"])
-              for part in parts], [(1, False, False), (2, False, False), (3, True, True)],
+              for part in parts],
+             [(n, n == count, n == count) for n in range(1, count + 1)],
              "the last one says that it is")
     tap.same(assay("verify-pack", "--require-complete", *c.packs()).returncode, 0,
              "they verify together")
-    c.judge(3)
+    c.judge(count)
 
 
 def case_recovery_overruns(c):
