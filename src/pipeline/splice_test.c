@@ -44,7 +44,7 @@ static void test_arrays(void)
         splice_begin(&s, text);
         kept = splice_array(&s, &j, JSON_ROOT, is_small, &j);
         ok(splice_end(&s, &out, &err) == 0 && str_is(out, rows[i].expected),
-           "%s becomes %s", rows[i].text, rows[i].expected);
+           "row %zu becomes what it should", i);
         ok(kept == rows[i].kept, "%zu are left", kept);
     }
     json_release(&j);
