@@ -118,13 +118,14 @@ static int hold(struct relay *r, enum direction d, struct exchange *x, str bytes
 }
 
 /* An answer of our own waits for the same evidence. */
-static int hold_answer(struct relay *r, struct exchange *x, str answer, struct err *err)
+static int hold_answer(struct relay *r, enum direction to, struct exchange *x, str answer,
+                       struct err *err)
 {
     struct held *h = held_new();
 
     if (!h)
         return err_set(err, ERR_NOMEM, "no memory for an answer that waits");
-    h->to = TO_CLIENT;
+    h->to = to;
     h->exchange = x;
     h->end = true;
     h->upto = r->tap.upto;
@@ -176,14 +177,19 @@ static void pass_on(struct relay *r, enum direction d, struct exchange *x,
 }
 
 /* What we say ourselves goes the way of what it tells of. */
-static void send_answers(struct relay *r, struct exchange *x)
+static void send_own(struct relay *r, enum direction to, struct exchange *x, str bytes)
 {
     struct err ignored;
     bool sent;
 
-    if (r->tap.answers.n &&
-        (!is_gated(r) || hold_answer(r, x, buf_str(&r->tap.answers), &ignored) < 0))
-        flow_send(r, TO_CLIENT, x, buf_str(&r->tap.answers), true, &sent);
+    if (bytes.n && (!is_gated(r) || hold_answer(r, to, x, bytes, &ignored) < 0))
+        flow_send(r, to, x, bytes, true, &sent);
+}
+
+static void send_answers(struct relay *r, struct exchange *x)
+{
+    send_own(r, TO_CLIENT, x, buf_str(&r->tap.answers));
+    send_own(r, TO_SERVER, x, buf_str(&r->tap.replies));
 }
 
 /* Its evidence is written, or that it is not does not matter. */
@@ -295,6 +301,18 @@ static void cut(struct relay *r, enum direction d, const struct err *why_cut)
     relay_leave(r);
 }
 
+/* A long message that could not be spooled has gone on, and nothing is known of it. */
+static void end_lost(struct relay *r, enum direction d, struct exchange *x,
+                     const struct intake_result *m)
+{
+    bool sent;
+
+    log_lost(r->o->log, 1, "a long message could not be spooled");
+    flow_send(r, d, x, m->pass, true, &sent);
+    intake_done(&r->intake[d]);
+    upkeep_event(&r->upkeep, loop_now(r->loop));
+}
+
 /* What is to be judged, or to be cut, must not go on before its end is seen; nor what may
  * have to wait for names, in the middle of which others would go on. */
 static bool must_be_whole(const struct relay *r, enum direction d)
@@ -316,8 +334,12 @@ void flow_span(struct relay *r, enum direction d, struct exchange *x, str bytes,
         cut(r, d, &err);
         return;
     }
+    if (r->intake[d].lost && err.code != ERR_NONE)
+        evidence_failed(r, &err);
     if (result.step == INTAKE_PASS)
         pass_piece(r, d, x, result.pass);
+    if (result.step == INTAKE_LOST)
+        end_lost(r, d, x, &result);
     if (result.step == INTAKE_MESSAGE) {
         take_message(r, d, x, &result);
         intake_done(&r->intake[d]);

@@ -267,15 +267,21 @@ void guard_judge(struct guard *g, const struct tap *t, const struct rpc *m,
 /* Note a name; too many stay unknown, and are denied. */
 static void want_name(struct aside *a, str name)
 {
+    struct known_name *more;
+
     if (name.n >= RESOLVE_NAME_MAX || find_name(a, name) ||
         a->known_count == GUARD_NAMES_MAX)
         return;
-    memcpy(a->known[a->known_count].name, name.p, name.n);
-    a->known[a->known_count++].aside = a;
+    more = realloc(a->known, (a->known_count + 1) * sizeof(*more));
+    if (!more)
+        return;
+    a->known = more;
+    more += a->known_count++;
+    *more = (struct known_name){ .aside = a };
+    memcpy(more->name, name.p, name.n);
 }
 
-static void want_names_of(struct guard *g, struct aside *a, const struct json *j,
-                          uint32_t node)
+static void look_at(struct guard *g, struct aside *a, const struct json *j, uint32_t node)
 {
     struct decide_env env = env_of(g);
     struct decision d;
@@ -283,6 +289,7 @@ static void want_names_of(struct guard *g, struct aside *a, const struct json *j
     struct rpc m;
 
     rpc_read(&m, j, node);
+    a->in_order = a->in_order || m.method == RPC_CANCELLED;
     if (m.method != RPC_TOOLS_CALL || m.kind == RPC_INVALID || m.kind == RPC_RESPONSE)
         return;
     read_call(g, &m, &call);
@@ -291,18 +298,21 @@ static void want_names_of(struct guard *g, struct aside *a, const struct json *j
         want_name(a, d.names[i]);
 }
 
-static void want_names(struct guard *g, struct aside *a, str bytes)
+/* Which names it needs, and whether it may overtake others: not a cancellation, which may
+ * be of one of them, and not a last line without its end. */
+static void examine(struct guard *g, struct aside *a, str bytes)
 {
     struct json j = { 0 };
     struct err ignored;
 
+    a->in_order = bytes.p[bytes.n - 1] != '\n';
     arena_reset(&g->arena);
     if (json_parse(&j, bytes, NULL, &ignored) == 0) {
         if (json_is(&j, JSON_ROOT, JSON_ARRAY)) {
             json_each (&j, JSON_ROOT, at)
-                want_names_of(g, a, &j, at);
+                look_at(g, a, &j, at);
         } else {
-            want_names_of(g, a, &j, JSON_ROOT);
+            look_at(g, a, &j, JSON_ROOT);
         }
     }
     json_release(&j);
@@ -328,6 +338,31 @@ static void deliver(struct guard *g, struct aside *a)
     g->at_hand = NULL;
 }
 
+/* The oldest whose names are known and which need not wait for an older one. */
+static struct aside *next_ready(const struct guard *g)
+{
+    bool behind = false;
+
+    for (struct aside *a = g->asides; a; a = a->next) {
+        if (a->delivered)
+            continue;
+        if (a->open == 0 && !(a->in_order && behind))
+            return a;
+        behind = true;
+    }
+    return NULL;
+}
+
+static void deliver_ready(struct guard *g)
+{
+    struct aside *a;
+
+    while ((a = next_ready(g))) {
+        deliver(g, a);
+        forget(g, a);
+    }
+}
+
 static void on_name(void *ctx, const struct resolved *answer)
 {
     struct known_name *k = ctx;
@@ -337,9 +372,10 @@ static void on_name(void *ctx, const struct resolved *answer)
     k->answer = *answer;
     if (--a->open > 0)
         return;
-    if (!a->delivered)
-        deliver(g, a);
-    forget(g, a);
+    if (a->delivered)
+        forget(g, a);
+    else
+        deliver_ready(g);
 }
 
 /* What nobody can be asked about stays without an answer. */
@@ -353,56 +389,61 @@ static void ask(struct guard *g, struct aside *a)
     }
 }
 
-static struct aside *new_aside(struct guard *g, str bytes, struct exchange *x)
+static void put_aside(struct guard *g, struct aside *a)
 {
-    struct aside *a = calloc(1, sizeof(*a));
+    struct aside **end = &g->asides;
 
-    if (a)
-        a->known = calloc(GUARD_NAMES_MAX, sizeof(*a->known));
-    if (!a || !a->known) {
-        free(a);
-        return NULL;
-    }
-    a->guard = g;
-    a->exchange = x;
-    a->bytes.max = bytes.n + 1;
-    return a;
+    while (*end)
+        end = &(*end)->next;
+    *end = a;
+    g->aside_bytes += a->bytes.n;
 }
 
+/* Names that cannot be looked up have no answer, and are denied. */
 bool guard_wait(struct guard *g, str bytes, struct exchange *x)
 {
     struct err ignored;
     struct aside *a;
 
-    if (g->at_hand)
-        return false; /* it has waited: what is not known now will not be */
-    if (!g->has_names || bytes.n == 0 ||
+    if (g->at_hand || !g->has_names || bytes.n == 0 ||
         (!g->resolver && resolver_new(&g->resolver, g->options.loop, &ignored) < 0))
-        return false; /* names without an answer are denied */
-    a = new_aside(g, bytes, x);
+        return false;
+    a = calloc(1, sizeof(*a));
     if (!a)
         return false;
-    want_names(g, a, bytes);
-    if (a->known_count)
+    *a = (struct aside){ .guard = g, .exchange = x, .bytes = { .max = bytes.n + 1 } };
+    examine(g, a, bytes);
+    if (a->known_count || (a->in_order && guard_is_waiting(g)))
         buf_add(&a->bytes, bytes);
-    if (a->known_count && !a->bytes.failed)
+    if (a->bytes.n)
         ask(g, a);
-    if (a->open == 0) {
+    if (a->open == 0 && !(a->bytes.n && a->in_order && guard_is_waiting(g))) {
         free_aside(a);
         return false;
     }
-    g->aside_bytes += a->bytes.n;
-    a->next = g->asides;
-    g->asides = a;
+    put_aside(g, a);
     return true;
 }
 
-/* Their answers still come, and find that nobody waits. */
+static struct aside *next_undelivered(const struct guard *g)
+{
+    struct aside *a = g->asides;
+
+    while (a && a->delivered)
+        a = a->next;
+    return a;
+}
+
+/* Answers that still come find that nobody waits. Delivering may end the session, and
+ * come back here. */
 void guard_flush(struct guard *g)
 {
-    for (struct aside *a = g->asides; a; a = a->next) {
-        if (!a->delivered)
-            deliver(g, a);
+    struct aside *a;
+
+    while ((a = next_undelivered(g))) {
+        deliver(g, a);
+        if (a->open == 0)
+            forget(g, a);
     }
 }
 

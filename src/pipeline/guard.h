@@ -42,6 +42,7 @@ struct aside {
     struct buf bytes;
     struct exchange *exchange;
     unsigned open; /* names that have no answer yet */
+    bool in_order; /* it must not go before those that were put aside before it */
     bool delivered;
     struct known_name *known;
     size_t known_count;

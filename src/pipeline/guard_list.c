@@ -12,7 +12,7 @@
 
 #define NAME_SHOWN    200 /* bytes of a tool's name in an event */
 #define HASH_SHOWN    12  /* hex digits of a hash in a sentence */
-#define NAMES_AT_ONCE 50  /* of an event */
+#define NAMES_AT_ONCE 10  /* of an event */
 
 enum policy_pin guard_pin(const struct guard *g)
 {
@@ -144,6 +144,24 @@ static void finish_hash(void *ctx, uint8_t out[static PIN_HASH_SIZE])
     memcpy(out, d.bytes, DIGEST_SIZE);
 }
 
+/* A definition that has no canonical form (two members of a name, half a surrogate pair)
+ * is known by its bytes: it is not the one that was pinned. */
+static bool read_odd(struct list *l, uint32_t tool, struct pin *out)
+{
+    uint32_t name = json_member(l->j, tool, STR("name"));
+    struct digest d;
+
+    if (!json_is(l->j, name, JSON_STRING))
+        return false;
+    buf_reset(&l->text);
+    json_unescape(l->j, name, &l->text);
+    d = digest_of(json_raw(l->j, tool));
+    *out = (struct pin){ .name = buf_str(&l->text) };
+    memcpy(out->hash.bytes, d.bytes, DIGEST_SIZE);
+    memcpy(out->body.bytes, d.bytes, DIGEST_SIZE);
+    return !l->text.failed && utf8_valid(out->name);
+}
+
 static bool read_tool(struct list *l, uint32_t tool, struct pin *out)
 {
     struct hasher h;
@@ -153,7 +171,8 @@ static bool read_tool(struct list *l, uint32_t tool, struct pin *out)
     hasher_init(&h);
     hasher.sink = hasher_sink(&h);
     buf_reset(&l->text);
-    return pin_of(out, l->j, tool, &hasher, &l->text, &ignored) == 0;
+    return pin_of(out, l->j, tool, &hasher, &l->text, &ignored) == 0 ||
+           read_odd(l, tool, out);
 }
 
 static void warn_of_hidden(struct list *l, uint32_t tool, str name)
@@ -244,8 +263,8 @@ static void check_pin(struct list *l, uint32_t tool, const struct pin *now)
         note_change(l, tool, was, now);
         break;
     case PIN_SAME:
-        if (offered && !is_offer(offered, now))
-            offer(l, now); /* it is as it was: nothing differs */
+        if (offered && !is_offer(offered, now) && !offered->seen)
+            offer(l, now); /* it is as it was, and no twin of it is not */
         break;
     }
 }

@@ -31,6 +31,7 @@ void intake_done(struct intake *i)
     buf_reset(&i->held);
     i->bytes = 0;
     i->kept = false;
+    i->lost = false;
 }
 
 /* A file without a name: nothing is left of it, however we end. */
@@ -109,6 +110,24 @@ static int complete(struct intake *i, struct intake_result *out, struct err *err
     return 0;
 }
 
+/* What is in the window has not gone on yet; from here on everything does. */
+static int lose(struct intake *i, str span, bool end, struct intake_result *out)
+{
+    file_close(&i->spool);
+    i->lost = true;
+    buf_add(&i->held, span);
+    *out = (struct intake_result){ .step = end ? INTAKE_LOST : INTAKE_PASS,
+                                   .pass = buf_str(&i->held),
+                                   .streamed = true };
+    return 0;
+}
+
+static int pass_lost(struct intake *i, str span, bool end, struct intake_result *out)
+{
+    buf_reset(&i->held);
+    return lose(i, span, end, out);
+}
+
 int intake_add(struct intake *i, str span, bool end, struct intake_result *out,
                struct err *err)
 {
@@ -122,13 +141,15 @@ int intake_add(struct intake *i, str span, bool end, struct intake_result *out,
     if (i->bytes > i->max_bytes)
         return err_set(err, ERR_LIMIT, "a message is larger than %llu bytes",
                        (unsigned long long)i->max_bytes);
+    if (i->lost)
+        return pass_lost(i, span, end, out);
     if (end && i->spool < 0 &&
         i->held.n == 0) { /* whole in one span: nothing is copied */
         *out = (struct intake_result){ INTAKE_MESSAGE, span, span, false };
         return 0;
     }
     if ((i->spool >= 0 || i->held.n + span.n > INTAKE_HOLD) && spool(i, span, err) < 0)
-        return -1;
+        return i->may_lose && !i->kept ? lose(i, span, end, out) : -1;
     buf_add(&i->held, span);
     if (buf_check(&i->held, "the window of a message", err) < 0)
         return -1;

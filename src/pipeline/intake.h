@@ -31,6 +31,8 @@ struct intake {
     bool whole;         /* messages that are short yet: nothing passes before the end */
     bool yields;        /* …unless they are larger than INTAKE_WHOLE */
     bool kept;          /* that is so of this one, which is long */
+    bool may_lose;      /* one that cannot be spooled passes all the same */
+    bool lost;          /* that is so of this one */
     int spool;          /* -1 while the message is short */
     uint64_t bytes;     /* of the message so far */
     struct mapping map; /* of the spool, while the message is being looked at */
@@ -45,6 +47,7 @@ enum intake_step {
     INTAKE_PASS,    /* a long message: `pass` may go on now */
     INTAKE_MESSAGE, /* complete: `frame` is all of it, `pass` is what has not gone on yet
                      */
+    INTAKE_LOST,    /* its end, of one that could not be spooled: only `pass` */
 };
 
 struct intake_result {
@@ -55,7 +58,8 @@ struct intake_result {
 };
 
 /* The texts are valid until the next call; after INTAKE_MESSAGE call intake_done().
- * ERR_LIMIT when the message is larger than it may be; ERR_IO when it cannot be spooled.
+ * ERR_LIMIT when the message is larger than it may be; ERR_IO when it cannot be spooled
+ * and must not be lost. With INTAKE_LOST, *err says why it could not be spooled.
  */
 MUST_CHECK int intake_add(struct intake *i, str span, bool end, struct intake_result *out,
                           struct err *err);

@@ -307,6 +307,8 @@ static int open_session(struct relay *r, struct err *err)
     intake_init(&r->intake[TO_SERVER], log_dir(r->o->log), r->o->max_message);
     r->intake[TO_SERVER].yields = !r->o->enforce;
     intake_init(&r->intake[TO_CLIENT], log_dir(r->o->log), r->o->max_message);
+    r->intake[TO_SERVER].may_lose = !r->o->block && !r->o->enforce;
+    r->intake[TO_CLIENT].may_lose = !r->o->block;
     return r->o->investigation ? investigation_open(&r->kept, log_dir(r->o->log),
                                                     session_id(r->session), err)
                                : 0;

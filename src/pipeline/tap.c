@@ -16,7 +16,7 @@ void tap_init(struct tap *t, const struct tap_options *options)
     t->asked[TO_CLIENT].seed = ~options->seed;
     t->key.max = JSON_MAX_BYTES;
     t->content.max = RECEIPT_MAX;
-    t->answers.max = TAP_ANSWERS_MAX;
+    t->answers.max = t->replies.max = TAP_ANSWERS_MAX;
 }
 
 void tap_release(struct tap *t)
@@ -35,6 +35,7 @@ void tap_release(struct tap *t)
     buf_release(&t->key);
     buf_release(&t->content);
     buf_release(&t->answers);
+    buf_release(&t->replies);
     free(t->passages);
 }
 
@@ -120,7 +121,7 @@ static int put(struct tap *t, const struct rpc *m, uint64_t index,
 
 /* --- ids --- */
 
-static struct pending *find_pending(struct tap *t, enum direction asked, uint32_t id)
+struct pending *tap_find_pending(struct tap *t, enum direction asked, uint32_t id)
 {
     buf_reset(&t->key);
     rpc_add_id_key(&t->key, &t->json, id);
@@ -366,7 +367,7 @@ static int take_response(struct tap *t, const struct rpc *m, uint64_t index,
     enum direction asked = t->direction == TO_CLIENT ? TO_SERVER : TO_CLIENT;
     struct pending *p = m->id == JSON_NONE || json_is(&t->json, m->id, JSON_NULL)
                             ? NULL
-                            : find_pending(t, asked, m->id);
+                            : tap_find_pending(t, asked, m->id);
     struct tap_task *task;
     uint32_t inner = JSON_NONE;
     bool is_error = false, is_list;
@@ -411,7 +412,7 @@ static int take_cancellation(struct tap *t, const struct rpc *m, uint64_t index,
 {
     CLEANUP(event_release) struct event e = { 0 };
     uint32_t id = rpc_cancelled_id(m);
-    struct pending *p = id == JSON_NONE ? NULL : find_pending(t, t->direction, id);
+    struct pending *p = id == JSON_NONE ? NULL : tap_find_pending(t, t->direction, id);
     struct message message = tap_describe(t, m, index);
     uint64_t upto;
 
@@ -552,6 +553,7 @@ int tap_receive(struct tap *t, enum direction d, str frame, struct exchange *x,
     t->unjudged = false;
     t->verdict = (struct tap_verdict){ 0 };
     buf_reset(&t->answers);
+    buf_reset(&t->replies);
     splice_begin(&t->splice, frame);
     t->passage_count = 0;
     t->upto = 0;

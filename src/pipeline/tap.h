@@ -125,6 +125,7 @@ struct tap {
     struct tap_verdict verdict; /* of the element at hand */
     bool unjudged;              /* an element must not go on, and could not be withheld */
     struct buf answers;         /* what we say to the client ourselves, one a line */
+    struct buf replies;         /* the same to the server, for what its client said */
     uint64_t lists_open;        /* tools/list of the client that are not answered */
     uint64_t seq;               /* of the first event of the message */
     uint64_t upto; /* the log's size with all its events; 0: nothing was written */

@@ -48,6 +48,9 @@ void tap_remember_refusal(struct tap *t, struct open_call *call, struct event *e
 void tap_settle_refusals(struct tap *t);
 void tap_forget_refusals(struct tap *t);
 
+/* The request of that direction that has this id; NULL when it is not known. */
+struct pending *tap_find_pending(struct tap *t, enum direction asked, uint32_t id);
+
 /* No answer to this one is awaited any more. */
 void tap_forget_pending(struct tap *t, enum direction asked, struct pending *p);
 

@@ -12,6 +12,20 @@ bool tap_is_refused(struct tap *t, const struct rpc *m)
     return t->verdict.refused;
 }
 
+/* The server waits for what its client said: it gets an error instead. */
+static void reply(struct tap *t, const struct rpc *m, struct answer *a)
+{
+    bool has_id =
+        json_is(&t->json, m->id, JSON_STRING) || json_is(&t->json, m->id, JSON_NUMBER);
+    struct pending *p = has_id ? tap_find_pending(t, TO_CLIENT, m->id) : NULL;
+
+    if (!p)
+        return;
+    a->id = str_of(p->bytes, p->raw_n); /* as the server wrote it */
+    answer_add(&t->replies, a);
+    tap_forget_pending(t, TO_CLIENT, p);
+}
+
 static void answer(struct tap *t, const struct rpc *m, const char *receipt)
 {
     const struct tap_verdict *v = &t->verdict;
@@ -21,8 +35,12 @@ static void answer(struct tap *t, const struct rpc *m, const char *receipt)
                         .reason_code = v->reason_code,
                         .receipt_id = str_from(receipt) };
 
-    if (m->kind == RPC_NOTIFICATION || m->kind == RPC_RESPONSE)
+    if (m->kind == RPC_NOTIFICATION)
         return;
+    if (m->kind == RPC_RESPONSE) {
+        reply(t, m, &a);
+        return;
+    }
     if (m->kind == RPC_REQUEST)
         a.id = json_raw(&t->json, m->id);
     if (v->decision)

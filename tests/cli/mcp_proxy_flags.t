@@ -215,11 +215,12 @@ check "nothing was made in /" [ ! -e /.assay ]
 
 # --- evidence failures: the log's lock file disappears under us ---
 cat >"$work/spoil.py" <<'PY'
-import json, os, sys
+import json, os, sys, time
 for line in sys.stdin:
     m = json.loads(line)
     if m["id"] == 1:
         os.rename(sys.argv[1] + "/log/lock", sys.argv[1] + "/log/lock.away")
+        time.sleep(0.1)  # its path is looked at every 50 ms
     print(json.dumps({"jsonrpc": "2.0", "id": m["id"], "result": {}}), flush=True)
 PY
 for policy in pass block; do

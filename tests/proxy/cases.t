@@ -749,6 +749,10 @@ def case_full(c):
                 tap.ok(blocked > 10, "full: blocked", blocked)
             else:
                 tap.same((passed, blocked), (38, 0), "full: passed on")
+                long = call(40, "after", {"x": "y" * 300000})
+                p.stdin.write(long)
+                told = read_line(p)
+                tap.ok("result" in json.loads(told), "full: a long message, too", told[:200])
             os.unlink(one.dir + "/ballast")
             time.sleep(0.1)
             p.stdin.write(call(99, "again"))

@@ -379,6 +379,35 @@ def case_names_hang(c):
     c.judge()
 
 
+def case_names_in_order(c):
+    """A cancellation does not overtake the call that waits, nor does a last line."""
+    if Table(c).missing("what must not overtake a call that waits"):
+        return
+    for profile in ("guard", "audit"):
+        one = Case(f"{c.name}-{profile}")
+        one.inside = c.inside
+        first, last = fetch(1, "http://public.example/"), call(2, "good")[:-1]
+        cancel = note("notifications/cancelled", requestId=1)
+        status, out, kept, err = guard(one, first + cancel + last, text=NAMES,
+                                       profile=profile)
+        tap.same(kept, first + cancel + last, f"{one.name}: what came is what went")
+        one.judge()
+
+
+def case_refused_reply(c):
+    """The server waits for an answer of the client that is refused: it gets an error."""
+    path = c.dir + ".kept"
+    p = c.start("asker", "--profile", "guard", "--policy", policy(c), argument=path)
+    asked = json.loads(read_line(p))
+    p.stdin.write(b'{"jsonrpc":"2.0","id":%s,"result":{"text":"\\ud83d"}}\n'
+                  % json.dumps(asked["id"]).encode())
+    tap.same(end(p)[0], 1, "a refused reply: status")
+    got = [json.loads(line) for line in read(path).splitlines()]
+    tap.same([(m["id"], m.get("error", {}).get("code")) for m in got],
+             [(asked["id"], -31004)], "the server gets an error for it")
+    c.judge(None)
+
+
 def case_names_at_the_end(c):
     """The end comes while a call waits for a name."""
     if Table(c, hangs=True).missing("the end while a name is looked up"):
@@ -557,6 +586,27 @@ def case_pins(c):
              "a definition that is as it was is fine again")
     tap.ok("changed" not in err, "and nothing is said of it", err)
     c.judge(None)
+
+
+def case_pins_odd(c):
+    """A definition without canonical form, and twins, are changes."""
+    for name, odd in (("twice", '{"name":"good","description":"a","description":"evil"}'),
+                      ("half", '{"name":"good","description":"\\ud800"}'),
+                      ("huge", '{"name":"good","x":1e999}')):
+        one = Case(f"{c.name}-{name}")
+        list_once(one, one_page(one, tool("good")))
+        status, shown, denied, err = list_once(one, one_page(one, odd), "--pin", "strict",
+                                               tools=("good",))
+        tap.same((status, shown, denied), (1, [], ["good"]), f"{one.name}: refused")
+        tap.ok("'good' changed" in err, f"{one.name}: and said", err)
+        one.judge(None)
+    for twins in ((tool("good", "evil"), tool("good")), (tool("good"), tool("good", "evil"))):
+        one = Case(f"{c.name}-twins{twins[0] == tool('good')}")
+        list_once(one, one_page(one, tool("good")))
+        status, shown, denied, err = list_once(one, one_page(one, *twins), "--pin", "strict",
+                                               tools=("good",))
+        tap.same((status, denied), (1, ["good"]), f"{one.name}: refused")
+        one.judge(None)
 
 
 def case_pins_in_session(c):

@@ -269,6 +269,14 @@ def recorder(path):
                 say(("[%s]\n" if isinstance(message, list) else "%s\n") % ",".join(answers))
 
 
+def asker(path):
+    """Asks its client something, and keeps what it gets in PATH."""
+    say('{"jsonrpc":"2.0","id":"q1","method":"sampling/createMessage","params":{}}\n')
+    with open(path, "ab", 0) as f:
+        for line in lines():
+            f.write(line)
+
+
 def lister(path):
     """PATH is a JSON object of results by cursor ("" is the first), as texts: tools/list is
     answered with one of them, byte for byte, and all else with {}."""
