@@ -4,6 +4,7 @@
 #include "base/codec.h"
 #include "base/err.h"
 #include "json/jcs.h"
+#include "json/text.h"
 
 static const char *const kind_names[] = {
     [RPC_REQUEST] = "request",
@@ -143,6 +144,59 @@ bool rpc_has_lookalikes(const struct rpc *m)
 
     return has_lookalikes(m->json, m->node, ours) ||
            (m->method == RPC_TOOLS_CALL && has_lookalikes(m->json, m->params, of_call));
+}
+
+/* Only an escape can stand for it: JSON has no bare NUL. */
+static bool has_nul(const struct json *j, uint32_t node)
+{
+    str rest;
+    uint32_t c = 0;
+
+    if (!json_is(j, node, JSON_STRING) || !(j->nodes[node].flags & JSON_ESCAPED))
+        return false;
+    rest = text_of(j, node).raw;
+    while (rest.n) {
+        size_t n = rest.p[0] == '\\' ? text_escape(rest, &c) : 0;
+
+        if (n && c == 0)
+            return true;
+        rest = str_skip(rest, n ? n : 1);
+    }
+    return false;
+}
+
+/* In a text that is JSON, a colon follows a name and nothing else. */
+static bool is_name(const struct json *j, uint32_t node)
+{
+    size_t at = j->nodes[node].end;
+
+    while (at < j->text.n && (unsigned char)j->text.p[at] <= ' ')
+        at++;
+    return at < j->text.n && j->text.p[at] == ':';
+}
+
+bool rpc_has_nul_name(const struct json *j, uint32_t node)
+{
+    for (uint32_t i = node; i < j->nodes[node].next; i++) {
+        if (has_nul(j, i) && is_name(j, i))
+            return true;
+    }
+    return false;
+}
+
+bool rpc_has_nul(const struct rpc *m)
+{
+    if (has_nul(m->json, m->method_node))
+        return true;
+    if (m->method == RPC_TOOLS_CALL)
+        return has_nul(m->json, rpc_tool(m)) || rpc_has_nul_name(m->json, m->node);
+    if (!json_is(m->json, m->node, JSON_OBJECT))
+        return false;
+    json_each (m->json, m->node, at) {
+        if (has_nul(m->json, at))
+            return true;
+    }
+    return false;
 }
 
 str rpc_source(const struct rpc *m, uint32_t node)

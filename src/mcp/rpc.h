@@ -61,6 +61,14 @@ str rpc_source(const struct rpc *m, uint32_t node);
  * case is another? `Method` is `method` to Go, and the last one counts. */
 bool rpc_has_lookalikes(const struct rpc *m);
 
+/* To a server in C a text ends at its first NUL, and "name\\u0000x" is another "name". Is
+ * one in a name of the envelope or in the method; in a tools/call also in any other name,
+ * or in that of the tool? */
+bool rpc_has_nul(const struct rpc *m);
+
+/* In the name of a member, anywhere in the value. */
+bool rpc_has_nul_name(const struct json *j, uint32_t node);
+
 /* --- tools/call --- */
 
 uint32_t rpc_tool(const struct rpc *m);      /* params.name */

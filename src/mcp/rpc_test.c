@@ -211,6 +211,42 @@ static void test_lookalikes(void)
     }
 }
 
+static void test_nul(void)
+{
+    static const struct {
+        const char *text;
+        bool found;
+    } cases[] = {
+        { "{\"id\":1,\"method\":\"ping\",\"params\":{}}", false },
+        { "{\"method\":\"ping\",\"method\\u0000\":\"tools/call\"}", true },
+        { "{\"method\":\"ping\",\"method\\u0000x\" \n:\"tools/call\"}", true },
+        { "{\"method\\u0000\":\"tools/call\"}", true },
+        { "{\"id\":1,\"result\":{},\"\\u0000\":1}", true },
+        { "{\"method\":\"tools/call\\u0000\"}", true },
+        { "{\"method\":\"tools\\/call\\u0000x\"}", true },
+        { "{\"method\":\"tools\\/call\\\\u0000\"}", false },
+        { "{\"method\":\"tools/call\\u0001\"}", false },
+        { "{\"method\":\"tools/call\",\"params\":{\"name\":\"shell_exec\\u0000\"}}",
+          true },
+        { "{\"method\":\"tools/call\",\"params\":{\"name\":\"a\",\"name\\u0000x\":\"b\"}}",
+          true },
+        { "{\"method\":\"tools/call\",\"params\":{\"arguments\":[{\"a\\u0000\":1}]}}",
+          true },
+        { "{\"method\":\"tools/call\",\"params\":{\"arguments\":{\"a\":\"\\u0000\"}}}",
+          false },
+        { "{\"method\":\"tools/call\",\"params\":{\"arguments\":{\"\\\\u0000\":1}}}",
+          false },
+        { "{\"method\":\"x/y\",\"params\":{\"a\\u0000\":1}}", false },
+        { "[]", false },
+    };
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct rpc m = read_text(cases[i].text);
+
+        ok(rpc_has_nul(&m) == cases[i].found, "NUL or not: %s", cases[i].text);
+    }
+}
+
 int main(void)
 {
     test_kinds();
@@ -220,6 +256,7 @@ int main(void)
     test_ids();
     test_cancellation();
     test_lookalikes();
+    test_nul();
     json_release(&json);
     return tap_done();
 }

@@ -190,7 +190,7 @@ static bool is_ambiguous(const struct rpc *m)
 {
     return m->node == JSON_NONE || m->kind == RPC_INVALID ||
            m->json->nodes[m->node].flags & JSON_TAINTED || has_return(m) ||
-           rpc_has_lookalikes(m);
+           rpc_has_lookalikes(m) || rpc_has_nul(m);
 }
 
 static void read_call(struct guard *g, const struct rpc *m, struct call_view *out)

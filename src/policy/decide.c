@@ -261,8 +261,11 @@ static const char *malformed(const struct call_view *call)
         return "the call names no tool";
     if (call->tool.n > POLICY_NAME_MAX)
         return "the name of the tool is longer than 1024 bytes";
+    if (memchr(call->tool.p, '\0', call->tool.n))
+        return "the name of the tool has a NUL character";
     if (call->json && call->arguments != JSON_NONE &&
-        (call->json->nodes[call->arguments].flags & JSON_TAINTED))
+        ((call->json->nodes[call->arguments].flags & JSON_TAINTED) ||
+         rpc_has_nul_name(call->json, call->arguments)))
         return "the arguments are ambiguous";
     return NULL;
 }

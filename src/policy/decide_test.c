@@ -132,6 +132,9 @@ static const struct {
     { "web_search", "{\"a\":1,\"\\u0061\":2}", VERDICT_DENIED, "malformed" },
     { "web_search", "{\"x\":[{\"a\":1,\"a\":2}]}", VERDICT_DENIED, "malformed" },
     { "web_search", "{\"a\":\"\\ud800\"}", VERDICT_DENIED, "malformed" },
+    { "web_search", "{\"a\\u0000b\":1}", VERDICT_DENIED, "malformed" },
+    { "web_search", "{\"a\":[{\"\\u0000\":1}]}", VERDICT_DENIED, "malformed" },
+    { "web_search", "{\"a\":\"\\u0000\"}", VERDICT_ALLOWED, "allowlist[0]" },
 };
 
 static void test_precedence(void)

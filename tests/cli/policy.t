@@ -103,6 +103,7 @@ denied "a name without an answer" constraints.web_fetch.deny_private_hosts \
 denied "a name that nobody has" constraints.web_fetch.deny_private_hosts \
     --tool web_fetch --args '{"url":"http://no-such-name.invalid/"}'
 denied "ambiguous arguments" malformed --tool web_search --args '{"a":1,"a":2}'
+denied "a NUL in a name" malformed --tool web_search --args '{"a\u0000b":1}'
 allowed "another file" default --tool anything --policy public.yaml
 run policy test --json --tool web_fetch --args '{"url":"http://10.0.0.1"}'
 exits 1 "JSON has the same exit code"
