@@ -536,6 +536,16 @@ static const struct {
     { "{\"uri\":\"file://@/ws/a.txt?x=1\"}", true },
     { "{\"uri\":\"file://@/ws/.env#x\"}", false },
     { "{\"uri\":\"file:a.txt\"}", true },
+    /* URIs with breaks, which browsers leave out */
+    { "{\"uri\":\"file://@/ws/.\\t./secret.txt\"}", false },
+    { "{\"uri\":\"file://@/ws/.\\n./.\\r./etc/passwd\"}", false },
+    { "{\"x\":\"f\\nile:///etc/passwd\",\"path\":\"@/ws/a.txt\"}", false },
+    { "{\"path\":\"f\\tile:///etc/passwd\"}", false },
+    { "{\"x\":\"\\tfil\\re\\n:/etc/passwd\",\"path\":\"@/ws/a.txt\"}", false },
+    { "{\"uri\":\"file:/\\n/@/ws/.e\\tnv\"}", false },
+    { "{\"uri\":\"file://@/ws/a.\\ttxt\"}", true },
+    { "{\"uri\":\"file://@/ws/sub\\n/b.txt\\n\"}", true },
+    { "{\"path\":\"@/ws/.\\t./x\"}", true },
     /* where it stands */
     { "{\"paths\":[\"@/ws/a.txt\",\"/etc/passwd\"]}", false },
     { "{\"paths\":[\"@/ws/a.txt\",\"@/ws/b.txt\"]}", true },
@@ -669,6 +679,9 @@ static void test_paths(void)
     ok(is(ask(&lab, "read", "{\"path\":\"a.txt\"}"), VERDICT_DENIED,
           "constraints.read.allowed_paths"),
        "relative paths mean nothing to a server over HTTP");
+    put_dir(yaml, sizeof(yaml), "{\"uri\":\"file://@/ws/a.txt\\n\"}", dir);
+    ok(is(ask(&lab, "read", yaml), VERDICT_ALLOWED, "default"),
+       "a line break in a URI does not make it a relative path");
     lab.env = (struct decide_env){ 0 };
     ok(is(ask(&lab, "read", "{\"path\":\"a.txt\"}"), VERDICT_DENIED,
           "constraints.read.allowed_paths"),

@@ -6,6 +6,7 @@
 #include "policy/key.h"
 #include "policy/percent.h"
 #include "policy/place.h"
+#include "policy/space.h"
 
 bool path_is_key(str key)
 {
@@ -201,19 +202,20 @@ static const char *check_encodings(const struct path_rules *rules, str path, str
 
 /* --- file: URIs --- */
 
+/* With the breaks in it left out. */
 bool path_is_uri(str text)
 {
     static const char scheme[] = "file:";
+    size_t n = 0;
 
-    while (text.n && (unsigned char)text.p[0] <= ' ')
-        text = str_skip(text, 1);
-    if (text.n < sizeof(scheme) - 1)
-        return false;
-    for (size_t i = 0; i < 4; i++) {
-        if ((text.p[i] | 0x20) != scheme[i])
+    text = space_trim_start(text);
+    for (size_t i = 0; i < text.n && scheme[n]; i++) {
+        if (space_is_break(text.p[i]))
+            continue;
+        if (ascii_lower(text.p[i]) != scheme[n++])
             return false;
     }
-    return text.p[4] == ':';
+    return !scheme[n];
 }
 
 static bool is_local(str authority)
@@ -261,11 +263,24 @@ static const char *check_uri(const struct path_rules *rules, str uri, str cwd)
     return what || n == path.n ? what : check_encodings(rules, str_first(path, n), cwd);
 }
 
+/* With breaks and without. What is a URI only without them is a path to others. */
+static const char *check_breaks(const struct path_rules *rules, str uri, str cwd)
+{
+    str scheme = str_first(space_trim_start(uri), strlen("file:"));
+    struct place UNINITIALIZED whole;
+    const char *what = space_has_break(scheme) ? check_encodings(rules, uri, cwd)
+                                               : check_uri(rules, uri, cwd);
+
+    whole.n = space_drop_breaks(whole.p, uri);
+    return what ? what : check_uri(rules, place_str(&whole), cwd);
+}
+
 const char *path_refuse(const struct path_rules *rules, str path, str cwd)
 {
     if (path.n > PATH_MAX_BYTES)
         return PLACE_TOO_LONG;
-    if (path_is_uri(path))
-        return check_uri(rules, path, cwd);
-    return check_encodings(rules, path, cwd);
+    if (!path_is_uri(path))
+        return check_encodings(rules, path, cwd);
+    return space_has_break(path) ? check_breaks(rules, path, cwd)
+                                 : check_uri(rules, path, cwd);
 }
