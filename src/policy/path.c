@@ -179,11 +179,26 @@ static const char *check_slashes(const struct path_rules *rules, str path, str c
     return check_reading(rules, place_str(&turned), cwd);
 }
 
+/* As it is, and without white space at its beginning, its end, or both. */
+static const char *check_spaces(const struct path_rules *rules, str path, str cwd)
+{
+    str from = space_trim_start(path), to = space_trim_end(path);
+    const char *what = check_slashes(rules, path, cwd);
+
+    if (!what && from.n < path.n)
+        what = check_slashes(rules, from, cwd);
+    if (!what && to.n < path.n)
+        what = check_slashes(rules, to, cwd);
+    if (!what && from.n < path.n && to.n < path.n)
+        what = check_slashes(rules, space_trim_end(from), cwd);
+    return what;
+}
+
 /* As written, and decoded as long as that changes something. */
 static const char *check_encodings(const struct path_rules *rules, str path, str cwd)
 {
     struct place UNINITIALIZED decoded;
-    const char *what = check_slashes(rules, path, cwd);
+    const char *what = check_spaces(rules, path, cwd);
 
     decoded.n = 0;
     (void)place_add(&decoded, path);
@@ -195,7 +210,7 @@ static const char *check_encodings(const struct path_rules *rules, str path, str
         if (i == PATH_DECODES_MAX)
             return "a path in the arguments is percent-encoded too often";
         decoded.n = n;
-        what = check_slashes(rules, place_str(&decoded), cwd);
+        what = check_spaces(rules, place_str(&decoded), cwd);
     }
     return what;
 }

@@ -4,9 +4,10 @@
  *
  * Servers read the same text differently: some resolve ".." before links and some after,
  * some decode %2e and some do not. A path is allowed only if every reading of it is: as
- * written, percent-decoded as often as that changes it, with '\' as '/', a file: URI also
- * without tabs and line breaks; ".." taken by spelling and by walking. Links are followed
- * on our file system; what does not exist ends where it would stand.
+ * written, percent-decoded as often as that changes it, with '\' as '/', without white
+ * space around it, a file: URI also without tabs and line breaks; ".." taken by spelling
+ * and by walking. Links are followed on our file system; what does not exist ends where
+ * it would stand.
  *
  * Patterns are globs over absolute paths in which '*' also crosses '/'. In order, "!…"
  * excludes, the last that matches decides, none means refused.
