@@ -8,6 +8,7 @@
 #include "policy/idn.h"
 #include "policy/key.h"
 #include "policy/percent.h"
+#include "policy/space.h"
 
 #define DECODES_MAX 3    /* %25252e: as often as a chain of servers might */
 #define WHOLE_MAX   128  /* bytes of a text that is an address as a whole */
@@ -473,29 +474,11 @@ static const char *look_without_breaks(struct host_look *look, str s)
 {
     char *copy = arena_alloc(look->arena, s.n);
     bool first = false, any = false;
-    size_t n = 0;
 
     if (!copy)
         return refuse(look, STR(""), "not decided: out of memory");
-    for (size_t i = 0; i < s.n; i++) {
-        if (s.p[i] != '\t' && s.p[i] != '\n' && s.p[i] != '\r')
-            copy[n++] = s.p[i];
-    }
-    return scan(look, str_of(copy, n), true, PERHAPS, &first, &any);
-}
-
-static bool has_break(str s)
-{
-    return find(s, '\n') < s.n || find(s, '\t') < s.n || find(s, '\r') < s.n;
-}
-
-static str trim(str s)
-{
-    while (s.n && is_space(s.p[0]))
-        s = str_skip(s, 1);
-    while (s.n && is_space(s.p[s.n - 1]))
-        s.n--;
-    return s;
+    return scan(look, str_of(copy, space_drop_breaks(copy, s)), true, PERHAPS, &first,
+                &any);
 }
 
 const char *host_refuse(struct host_look *look, str text, bool is_host)
@@ -503,10 +486,10 @@ const char *host_refuse(struct host_look *look, str text, bool is_host)
     bool first = false, any = false, broken;
     const char *what;
 
-    text = trim(text);
+    text = space_trim(text);
     if (text.n == 0)
         return NULL;
-    broken = has_break(text);
+    broken = space_has_break(text);
     if (is_host && broken)
         return refuse(look, text, "split by a line break or a tab");
     what = scan(look, text, !is_host, SURELY, &first, &any);

@@ -6,7 +6,8 @@
  * URL parsers disagree, so every host that somebody could read in a text is a candidate:
  * what stands behind `://` anywhere; the value of a host key, with or without scheme; a
  * text that is an address or localhost as a whole; what stands before and behind every @.
- * Addresses are judged here. Names are collected, to be looked up by the caller.
+ * White space around a text, also that of Unicode, is none of it. Addresses are judged
+ * here. Names are collected, to be looked up by the caller.
  */
 #ifndef POLICY_HOST_H
 #define POLICY_HOST_H
