@@ -19,7 +19,15 @@
 /* How sure it is that a host stands there. */
 enum trust {
     PERHAPS, /* only an address or a name of this machine counts */
+    LIKELY,  /* a name is looked up, what cannot be read is none */
     SURELY,  /* a name is looked up, what cannot be read is refused */
+};
+
+/* Where a URL ends. */
+enum extent {
+    IN_TEXT, /* at white space or a quote, and before the mark that ends a sentence */
+    IN_WORD, /* at white space: "http://a\"@b/" leads to b */
+    WHOLE,   /* with the text: "http://a @b/" leads to b */
 };
 
 bool host_is_key(str key)
@@ -155,10 +163,12 @@ static const char *judge(struct host_look *look, str host, enum trust trust)
     case ADDRESS_NONE:
         break;
     }
+    if (trust == LIKELY && !is_name(str_of(ascii, n)))
+        return NULL;
     what = inner_name(str_of(ascii, n), COUNT(inner_names));
     if (what)
         return refuse(look, host, what);
-    return trust == SURELY ? collect(look, str_of(ascii, n), host) : NULL;
+    return trust == PERHAPS ? NULL : collect(look, str_of(ascii, n), host);
 }
 
 /* --- host and port --- */
@@ -219,6 +229,11 @@ static bool ends_text(char c)
     return is_space(c) || c == '"' || c == '<' || c == '>' || c == '`' || c == 0x7f;
 }
 
+static bool ends_url(char c, enum extent extent)
+{
+    return extent == IN_TEXT ? ends_text(c) : extent == IN_WORD && is_space(c);
+}
+
 static bool ends_authority(char c)
 {
     return c == '/' || c == '\\' || c == '?' || c == '#';
@@ -246,7 +261,7 @@ static str without_marks(str s)
     return s;
 }
 
-static const char *judge_authority(struct host_look *look, str s, bool in_text,
+static const char *judge_authority(struct host_look *look, str s, enum extent extent,
                                    enum trust trust)
 {
     const char *what;
@@ -258,17 +273,18 @@ static const char *judge_authority(struct host_look *look, str s, bool in_text,
             return what;
         s = str_skip(s, at + 1);
     }
-    return judge_with_port(look, in_text ? without_marks(s) : s, trust);
+    return judge_with_port(look, extent == WHOLE ? s : without_marks(s), trust);
 }
 
 /* A parser that does not end the authority at '\', '?' or '#' finds a host behind an @
  * that comes before the next '/'. */
-static const char *judge_beyond(struct host_look *look, str s, bool in_text)
+static const char *judge_beyond(struct host_look *look, str s, enum extent extent,
+                                enum trust trust)
 {
     size_t n = 0;
     const char *what = NULL;
 
-    while (n < s.n && n < SPAN_MAX && s.p[n] != '/' && !(in_text && ends_text(s.p[n])))
+    while (n < s.n && n < SPAN_MAX && s.p[n] != '/' && !ends_url(s.p[n], extent))
         n++;
     s = str_first(s, n);
     for (size_t at; !what && (at = find(s, '@')) < s.n;) {
@@ -277,22 +293,22 @@ static const char *judge_beyond(struct host_look *look, str s, bool in_text)
         s = str_skip(s, at + 1);
         while (end < s.n && s.p[end] != '@' && !ends_authority(s.p[end]))
             end++;
-        what = judge_with_port(look, str_first(s, end), SURELY);
+        what = judge_with_port(look, str_first(s, end), trust);
     }
     return what;
 }
 
-static const char *look_at_url(struct host_look *look, str s, bool in_text,
+static const char *look_at_url(struct host_look *look, str s, enum extent extent,
                                enum trust trust)
 {
     const char *what;
     size_t n = 0;
 
-    while (n < s.n && !ends_authority(s.p[n]) && !(in_text && ends_text(s.p[n])))
+    while (n < s.n && !ends_authority(s.p[n]) && !ends_url(s.p[n], extent))
         n++;
-    what = judge_authority(look, str_first(s, n), in_text, trust);
-    if (!what && n < s.n && s.p[n] != '/' && trust == SURELY)
-        what = judge_beyond(look, str_skip(s, n), in_text);
+    what = judge_authority(look, str_first(s, n), extent, trust);
+    if (!what && n < s.n && s.p[n] != '/' && trust != PERHAPS)
+        what = judge_beyond(look, str_skip(s, n), extent, trust);
     return what;
 }
 
@@ -336,8 +352,8 @@ static bool is_file(str scheme)
 
 /* Every scheme:// in a text. *first is true when the text begins with one; *any when
  * there is one at all. */
-static const char *scan(struct host_look *look, str text, bool in_text, enum trust trust,
-                        bool *first, bool *any)
+static const char *scan(struct host_look *look, str text, enum extent extent,
+                        enum trust trust, bool *first, bool *any)
 {
     const char *what = NULL;
     size_t at = 0;
@@ -359,7 +375,7 @@ static const char *scan(struct host_look *look, str text, bool in_text, enum tru
         rest = str_skip(text, at + 3);
         if (!is_file(str_of(text.p + from, at - from)))
             rest = skip_slashes(rest); /* http:///host is http://host to browsers */
-        what = look_at_url(look, rest, in_text, trust);
+        what = look_at_url(look, rest, extent, trust);
     }
     return what;
 }
@@ -398,14 +414,14 @@ static const char *look_at_value(struct host_look *look, str s)
     size_t scheme = special_scheme(s);
 
     if (scheme)
-        return look_at_url(look, skip_slashes(str_skip(s, scheme)), false, SURELY);
+        return look_at_url(look, skip_slashes(str_skip(s, scheme)), WHOLE, SURELY);
     if (s.n == 0 || s.p[0] == '?' || s.p[0] == '#')
         return NULL;
     if (is_slash(s.p[0])) /* a path of some server, or //host */
         return s.n > 1 && is_slash(s.p[1])
-                   ? look_at_url(look, skip_slashes(s), false, SURELY)
+                   ? look_at_url(look, skip_slashes(s), WHOLE, SURELY)
                    : NULL;
-    return look_at_url(look, s, false, is_opaque(s) ? PERHAPS : SURELY);
+    return look_at_url(look, s, WHOLE, is_opaque(s) ? PERHAPS : SURELY);
 }
 
 /* --- a whole text --- */
@@ -469,39 +485,70 @@ static const char *look_behind_ats(struct host_look *look, str s)
     return what;
 }
 
-/* Browsers leave line breaks and tabs out of a URL before they read it. */
+/* As one that takes the whole text for a URL reads it. */
+static const char *look_at_whole_url(struct host_look *look, str s)
+{
+    size_t scheme = special_scheme(s), at = 0;
+    str rest = skip_slashes(str_skip(s, scheme));
+
+    if (scheme)
+        return look_at_url(look, rest, WHOLE, LIKELY);
+    while (at < s.n && is_scheme_char(s.p[at]))
+        at++;
+    rest = str_skip(s, at);
+    if (at == 0 || !str_starts(rest, STR("://")))
+        return NULL;
+    return look_at_url(look, str_skip(rest, 3), WHOLE, LIKELY);
+}
+
+/* Browsers leave line breaks and tabs out of a URL before they read it. In the middle of
+ * a text, where a URL ends with its line, that gives no name. */
 static const char *look_without_breaks(struct host_look *look, str s)
 {
     char *copy = arena_alloc(look->arena, s.n);
     bool first = false, any = false;
+    const char *what;
 
     if (!copy)
         return refuse(look, STR(""), "not decided: out of memory");
-    return scan(look, str_of(copy, space_drop_breaks(copy, s)), true, PERHAPS, &first,
-                &any);
+    s = str_of(copy, space_drop_breaks(copy, s));
+    what = scan(look, s, IN_TEXT, PERHAPS, &first, &any);
+    return what ? what : look_at_whole_url(look, s);
+}
+
+/* A text under no host key, in all other ways than at first sight. */
+static const char *look_again(struct host_look *look, str text, bool any)
+{
+    size_t scheme = special_scheme(text);
+    bool ignored = false;
+    const char *what = look_at_whole(look, text);
+
+    if (!what && scheme)
+        what = look_at_url(look, skip_slashes(str_skip(text, scheme)), IN_TEXT, PERHAPS);
+    if (!what && any)
+        what = scan(look, text, IN_WORD, LIKELY, &ignored, &ignored);
+    if (!what)
+        what = look_at_whole_url(look, text);
+    if (!what && space_has_break(text) && find(text, ':') < text.n)
+        what = look_without_breaks(look, text);
+    return what;
 }
 
 const char *host_refuse(struct host_look *look, str text, bool is_host)
 {
-    bool first = false, any = false, broken;
+    bool first = false, any = false;
     const char *what;
 
     text = space_trim(text);
     if (text.n == 0)
         return NULL;
-    broken = space_has_break(text);
-    if (is_host && broken)
+    if (is_host && space_has_break(text))
         return refuse(look, text, "split by a line break or a tab");
-    what = scan(look, text, !is_host, SURELY, &first, &any);
+    what = scan(look, text, is_host ? WHOLE : IN_TEXT, SURELY, &first, &any);
     if (!what && is_host && !first)
         what = look_at_value(look, text);
     if (!what && !is_host)
-        what = look_at_whole(look, text);
-    if (!what && !is_host && !first && special_scheme(text))
-        what = look_at_url(look, skip_slashes(str_skip(text, special_scheme(text))), true,
-                           PERHAPS);
-    if (!what && broken && find(text, ':') < text.n)
-        what = look_without_breaks(look, text);
+        what = look_again(look, text, any);
     if (!what && (is_host || any))
         what = look_behind_ats(look, text);
     return what;

@@ -5,7 +5,9 @@
  *
  * URL parsers disagree, so every host that somebody could read in a text is a candidate:
  * what stands behind `://` anywhere; the value of a host key, with or without scheme; a
- * text that is an address or localhost as a whole; what stands before and behind every @.
+ * text that is an address or localhost as a whole; what stands before and behind every @;
+ * what a URL leads to that ends only at white space, or with the text, or that is read
+ * without its tabs and line breaks.
  * White space around a text, also that of Unicode, is none of it. Addresses are judged
  * here. Names are collected, to be looked up by the caller.
  */
