@@ -117,10 +117,30 @@ static bool text_at(struct arguments *a, uint32_t node, str *out)
     return !b.failed;
 }
 
+/* To Go the long s is an s and the Kelvin sign a k, just as a capital is its letter. */
+static bool fold(struct arguments *a, str *key)
+{
+    size_t n = 0, used;
+    char *p;
+
+    if (key->n == 0 || (!memchr(key->p, 0xc5, key->n) && !memchr(key->p, 0xe2, key->n)))
+        return true;
+    p = arena_alloc(a->arena, key->n);
+    for (str rest = *key; p && rest.n; rest = str_skip(rest, used)) {
+        bool is_s = str_starts(rest, STR("\xc5\xbf"));
+        bool is_k = str_starts(rest, STR("\xe2\x84\xaa"));
+
+        used = is_s ? 2 : is_k ? 3 : 1;
+        p[n++] = is_s ? 's' : is_k ? 'k' : rest.p[0];
+    }
+    *key = str_of(p, n);
+    return p != NULL;
+}
+
 static bool is_listed(const struct policy_names *names, str key)
 {
     for (size_t i = 0; i < names->count; i++) {
-        if (str_equal(names->at[i], key))
+        if (str_equal_nocase(names->at[i], key))
             return true;
     }
     return false;
@@ -150,6 +170,8 @@ static const char *visit_object(struct search *s, uint32_t node, bool is_keyed)
             return "not decided: out of memory";
         if (s->odd_too)
             what = s->judge(s, key, false);
+        if (!fold(s->arguments, &key))
+            return "not decided: out of memory";
         keyed = keyed || s->is_key(key) || is_listed(s->keys, key);
         if (!what)
             what = visit(s, at + 1, keyed);

@@ -386,6 +386,11 @@ static const struct {
     { "{\"place_to_go\":\"10.0.0.1 is it\"}", "" },
     { "{\"special\":\"10\"}", REFUSED }, /* url_arguments; 10 is 0.0.0.10 */
     { "{\"special\":\"good.example\"}", "good.example" },
+    { "{\"Special\":\"good.example\"}", "good.example" }, /* the same to Go */
+    { "{\"SPECIAL\":\"10\"}", REFUSED },
+    { "{\"\\u017fpecial\":\"10\"}", REFUSED },
+    { "{\"ho\\u017ft\":\"good.example\"}", "good.example" },
+    { "{\"specials\":\"good.example\"}", "" },
     { "{\"ur\\u006c\":\"http://127.0.0.1/\"}", REFUSED },
     { "{\"text\":\"see \\u0068ttp://127.0.0.\\u0031/\"}", REFUSED },
 };
@@ -640,6 +645,11 @@ static const struct {
     { "{\"path\":{\"value\":\"/etc/x\"}}", false },
     { "{\"edits\":[{\"path\":\"@/ws/a.txt\"},{\"path\":\"/x\"}]}", false },
     { "{\"blob\":\"/etc/passwd\",\"path\":\"@/ws/a.txt\"}", false }, /* path_arguments */
+    { "{\"Blob\":\"/etc/passwd\",\"path\":\"@/ws/a.txt\"}", false },
+    { "{\"BLOB\":\"@/ws/a.txt\"}", true },
+    { "{\"\\u017frc\":\"/etc/passwd\",\"path\":\"@/ws/a.txt\"}", false },
+    { "{\"lin\\u212a\":\"/etc/passwd\",\"path\":\"@/ws/a.txt\"}", false },
+    { "{\"blobs\":\"/etc/passwd\",\"path\":\"@/ws/a.txt\"}", true },
     { "{\"content\":\"/etc/passwd\",\"path\":\"@/ws/a.txt\"}", true },
     { "{\"content\":\"@/ws/a.txt\"}", false },
     { "{\"profile\":\"@/ws/a.txt\"}", false },
@@ -735,7 +745,7 @@ static void test_paths(void)
             "constraints:\n"
             "  read:\n"
             "    allowed_paths: ['@/ws/*', '!**/.env', '@/ws/keep/*']\n"
-            "    path_arguments: [blob]\n"
+            "    path_arguments: [blob, link]\n"
             "  linked: {allowed_paths: ['@/door/*']}\n"
             "  one: {allowed_paths: ['@/ws/a.txt']}\n"
             "  none: {allowed_paths: []}\n",
