@@ -34,8 +34,9 @@ bool host_is_key(str key)
 {
     static const char *const words[] = { "*url",     "*uri",     "href",    "host",
                                          "hostname", "endpoint", "address", NULL };
+    static const char *const named[] = { "host", NULL };
 
-    return key_ends_in(key, words);
+    return key_ends_in(key, words) || key_is_name_of(key, named);
 }
 
 /* --- one host, without anything around it --- */

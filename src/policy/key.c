@@ -70,3 +70,11 @@ bool key_ends_in(str key, const char *const *words)
     }
     return false;
 }
+
+bool key_is_name_of(str key, const char *const *words)
+{
+    static const char *const name[] = { "name", NULL };
+    size_t end, from = last_word(key, &end);
+
+    return key_ends_in(key, name) && key_ends_in(str_first(key, from), words);
+}

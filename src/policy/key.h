@@ -14,4 +14,7 @@
  * '*' before it, an ending of the word is enough. Digits at the end do not count. */
 bool key_ends_in(str key, const char *const *words);
 
+/* Is the last word `name`, and the one before it one of `words`? file_name, hostNames. */
+bool key_is_name_of(str key, const char *const *words);
+
 #endif

@@ -6,25 +6,52 @@
 #include "tests/tap.h"
 
 static const char *const hosts[] = {
-    "url",      "URL",       "urls",     "uri",        "href",     "host", "hostname",
-    "endpoint", "address",   "base_url", "webhookUrl", "imageurl", "url2", "server-host",
-    "hosts",    "addresses", "apiURL",   "target.uri", "Host",     "URLs",
+    "url",        "URL",      "urls",        "uri",         "href",
+    "host",       "hostname", "endpoint",    "address",     "base_url",
+    "webhookUrl", "imageurl", "url2",        "server-host", "hosts",
+    "addresses",  "apiURL",   "target.uri",  "Host",        "URLs",
+    "host_name",  "hostName", "HostNames",   "HOST-NAME",   "target_host_name",
+    "host1.name", "HOSTName", "host__name2",
 };
 
 static const char *const no_hosts[] = {
-    "", "_", "ghost", "curling", "hosted", "url_count", "port", "1", "addressee",
+    "",  "_",         "ghost", "curling",    "hosted", "url_count",        "port",
+    "1", "addressee", "name",  "ghost_name", "domain", "host_names_count", "_name",
 };
 
 static const char *const paths[] = {
-    "path",      "file_path", "paths",     "filename", "directory",   "filePath",
-    "FILE-PATH", "filepath",  "inputFile", "file",     "files",       "file1",
-    "outputDir", "dirs",      "folder",    "source",   "destination", "directories",
-    "old_path",  "workdir",   "cwd",       "src",      "Dest",        "jsonpath",
+    "path",          "file_path",   "paths",       "filename",     "directory",
+    "filePath",      "FILE-PATH",   "filepath",    "inputFile",    "file",
+    "files",         "file1",       "outputDir",   "dirs",         "folder",
+    "source",        "destination", "directories", "old_path",     "workdir",
+    "cwd",           "src",         "Dest",        "jsonpath",     "file_name",
+    "fileName",      "FILE_NAME",   "file_names",  "dirname",      "dir_name",
+    "dirName",       "folder_name", "folderName",  "foldername",   "directory_name",
+    "directoryname", "path_name",   "pathname",    "workdir_name", "output file name",
+    "file2_name1",   "DIRName",
 };
 
 static const char *const no_paths[] = {
-    "",     "profile", "pathology", "filed",       "direct",
-    "name", "content", "file_type", "path_length", "resource",
+    "",
+    "profile",
+    "pathology",
+    "filed",
+    "direct",
+    "name",
+    "content",
+    "file_type",
+    "path_length",
+    "resource",
+    "profile_name",
+    "profileName",
+    "source_name",
+    "names",
+    "file_named",
+    "fileNameLength",
+    "surname",
+    "user_name",
+    "_name",
+    "Name",
 };
 
 int main(void)

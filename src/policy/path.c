@@ -10,12 +10,16 @@
 
 bool path_is_key(str key)
 {
-    static const char *const words[] = {
-        "*path",       "file", "*filename", "*dir", "*directory", "folder", "source",
-        "destination", "src",  "dst",       "dest", "cwd",        NULL
-    };
+    static const char *const words[] = { "*path",      "file",        "*filename",
+                                         "*dir",       "*directory",  "folder",
+                                         "source",     "destination", "src",
+                                         "dst",        "dest",        "cwd",
+                                         "*pathname",  "*dirname",    "*directoryname",
+                                         "foldername", NULL };
+    static const char *const named[] = { "*path",      "file",   "*dir",
+                                         "*directory", "folder", NULL };
 
-    return key_ends_in(key, words);
+    return key_ends_in(key, words) || key_is_name_of(key, named);
 }
 
 /* --- rules --- */
