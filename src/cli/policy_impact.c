@@ -60,6 +60,27 @@ static void judge_call(struct impact *m, struct judge *j, const struct policy_re
         counters_advance(&j->counters, j->policy, r->tool);
 }
 
+/* What is missing: in what was recorded, or about a name. */
+static void tell_cause(struct impact *m)
+{
+    const struct decision *d = &m->after.decision;
+
+    if (d->verdict != VERDICT_UNDECIDABLE)
+        d = &m->before.decision;
+    if (d->verdict != VERDICT_UNDECIDABLE)
+        return;
+    if (d->name_count == 0) {
+        buf_add(m->lines, STR("  (arguments were not stored: record with --store-args)"));
+        return;
+    }
+    buf_add(m->lines, STR("  (to be looked up:"));
+    for (size_t i = 0; i < d->name_count; i++) {
+        buf_add(m->lines, i ? STR(", ") : STR(" "));
+        diag_escape(m->lines, d->names[i]);
+    }
+    buf_add(m->lines, STR(")"));
+}
+
 static void tell(struct impact *m, const char *change, str tool)
 {
     const struct decision *d = &m->after.decision;
@@ -77,7 +98,9 @@ static void tell(struct impact *m, const char *change, str tool)
     diag_escape(m->lines, tool);
     buf_add(m->lines, STR("  "));
     diag_escape(m->lines, d->ref);
-    buf_printf(m->lines, "  %s\n", m->source);
+    buf_printf(m->lines, "  %s", m->source);
+    tell_cause(m);
+    buf_add_char(m->lines, '\n');
 }
 
 static int visit(void *ctx, const struct policy_receipt *r, struct err *err)

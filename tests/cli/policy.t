@@ -185,6 +185,7 @@ record bare
 run policy impact --policy-new new.yaml --audit-dir bare "$session"
 exits 0 "without stored arguments"
 prints "undecidable    echo  constraints.echo.deny_private_hosts" "what needs them is undecidable"
+prints "(arguments were not stored: record with --store-args)" "says why"
 prints "1 newly denied, 0 newly allowed, 2 undecidable" "and never allowed"
 run policy impact --policy-new bad.yaml "$session"
 exits 3 "a bad policy"

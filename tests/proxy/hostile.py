@@ -142,6 +142,26 @@ def has_lookalikes(m):
             among(params, ("name", "arguments")))
 
 
+def names_in(value):
+    if isinstance(value, Members):
+        for k, v in value:
+            yield k
+            yield from names_in(v)
+    elif isinstance(value, list):
+        for v in value:
+            yield from names_in(v)
+
+
+def has_nul(m):
+    """A server in C reads a text up to its first NUL."""
+    params, method = m.get("params"), m.get("method")
+    names = [k for k, _ in m] + [method if isinstance(method, str) else ""]
+    if method == "tools/call":
+        tool = params.get("name") if isinstance(params, Members) else None
+        names += [*names_in(m), tool if isinstance(tool, str) else ""]
+    return any("\0" in n for n in names)
+
+
 def judge(raw, value, clear, may):
     fate = Fate(raw)
     fate.kind = kind_of(value)
@@ -151,7 +171,7 @@ def judge(raw, value, clear, may):
                     value.get("method") == "tools/call")
     # A server that ends lines at CR, or does not mind case, would read something else.
     if (fate.kind == "invalid" or not clear or not is_plain(value) or "\r" in raw or
-            has_lookalikes(value)):
+            has_lookalikes(value) or has_nul(value)):
         return fate.refuse(-31004)
     if not fate.is_call:
         fate.goes = True
