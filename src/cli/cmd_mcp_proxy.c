@@ -14,6 +14,7 @@
 #include "cli/status.h"
 #include "pipeline/policy_file.h"
 #include "pipeline/relay.h"
+#include "pipeline/upstream.h"
 
 #define DEFAULT_SHUTDOWN 10                 /* s */
 #define SECONDS_MAX      ((uint64_t)604800) /* a week: of any time that is given */
@@ -24,6 +25,8 @@
 struct flags {
     const char *audit_dir, *profile, *server_id, *durability, *on_failure;
     const char *pepper_file, *interval, *group, *policy, *pin;
+    const char *upstream_url, *ca;
+    struct option_list headers;
     bool auto_pack, no_auto_pack, store_args, store_results, pack_empty;
     bool investigation, json, show_denied;
     struct option_number shutdown, call_timeout, max_message;
@@ -39,6 +42,7 @@ struct run {
     struct buf pepper;
     char pepper_check[PEPPER_CHECK];
     struct policy_file policy;
+    struct upstream_options upstream;
     struct log_options log;
     struct relay_options relay;
 };
@@ -227,12 +231,63 @@ static int read_place(struct run *r, struct err *err)
     return keys_open(&r->keys, NULL, err);
 }
 
+/* NAME=VALUE. A value is a secret more often than not: no message repeats it. */
+static int read_header(struct run *r, const char *given, struct err *err)
+{
+    const char *equals = strchr(given, '=');
+    struct http_own_header *h = &r->upstream.headers[r->upstream.header_count];
+
+    if (!equals)
+        return err_set(err, ERR_FORMAT, "--header is NAME=VALUE");
+    if (r->upstream.header_count == HTTP_OWN_HEADERS)
+        return err_set(err, ERR_LIMIT, "--header can be given %d times",
+                       HTTP_OWN_HEADERS);
+    h->name = str_of(given, (size_t)(equals - given));
+    h->value = http_trim_spaces(str_from(equals + 1));
+    if (!http_token_valid(h->name) || !http_value_valid(h->value))
+        return err_set(err, ERR_FORMAT,
+                       "--header needs a header's name, '=' and a value of one line");
+    if (!http_client_may_set(h->name))
+        return err_set(err, ERR_REFUSED,
+                       "--header cannot set '%.*s': the proxy does that itself",
+                       (int)h->name.n, h->name.p);
+    r->upstream.header_count++;
+    return 0;
+}
+
+static int read_upstream(struct run *r, char *const *argv, struct err *err)
+{
+    const struct flags *f = r->flags;
+
+    if (!f->upstream_url) {
+        server_name(r->server_id, argv);
+        r->relay.argv = argv;
+        return f->ca || f->headers.count
+                   ? err_set(err, ERR_FORMAT, "--%s is for --upstream-url",
+                             f->ca ? "ca" : "header")
+                   : 0;
+    }
+    if (url_parse(&r->upstream.url, f->upstream_url, err) < 0)
+        return err_wrap(err, "--upstream-url");
+    if (f->ca && !r->upstream.url.tls)
+        return err_set(err, ERR_FORMAT, "--ca is for https");
+    for (size_t i = 0; i < f->headers.count; i++) {
+        if (read_header(r, f->headers.items[i], err) < 0)
+            return -1;
+    }
+    r->upstream.ca_file = f->ca;
+    r->relay.upstream = &r->upstream;
+    snprintf(r->server_id, sizeof(r->server_id), "%.*s", SERVER_NAME_MAX - 1,
+             r->upstream.url.authority);
+    return 0;
+}
+
 static int read_flags(struct run *r, char *const *argv, struct err *err)
 {
     const struct flags *f = r->flags;
 
-    server_name(r->server_id, argv);
-    r->relay.argv = argv;
+    if (read_upstream(r, argv, err) < 0)
+        return -1;
     r->relay.server_id = f->server_id ? f->server_id : r->server_id;
     r->relay.store_arguments = f->store_args;
     r->relay.store_results = f->store_results;
@@ -343,10 +398,43 @@ static enum exit_code proxy(const struct flags *f, char *const *argv)
     return code;
 }
 
+static enum exit_code complain(const struct flags *f, const struct operands *command)
+{
+    const struct command *c = &cmd_mcp_proxy;
+    struct err err = { .code = ERR_NONE };
+
+    if (f->upstream_url)
+        err_set(&err, ERR_FORMAT,
+                "%s: either --upstream-url or a server's command, not both", c->name);
+    else if (command->count == 0)
+        err_set(&err, ERR_FORMAT, "%s: too few arguments; usage: assay %s %s", c->name,
+                c->name, c->usage);
+    else
+        err_set(&err, ERR_FORMAT,
+                "put '--' in front of the server's command: assay %s %s", c->name,
+                c->usage);
+    return command_fail_as(c, f->json, &err);
+}
+
+/* Either there is a URL, or a command behind '--'. */
+static enum exit_code start(const struct flags *f, const struct operands *command)
+{
+    bool good = f->upstream_url ? command->count == 0
+                                : command->count > 0 && command->dashed == command->count;
+
+    return good ? proxy(f, command->at) : complain(f, command);
+}
+
 static enum exit_code run(int argc, char **argv)
 {
     struct flags f = { .audit_dir = NULL };
     const struct option table[] = {
+        { "upstream-url", "URL", "the server is there, over HTTP; no command then",
+          .text = &f.upstream_url },
+        { "header", "NAME=VALUE", "send this header to it; may be repeated",
+          .list = &f.headers },
+        { "ca", "FILE", "trust these certificates (PEM) instead of the system's",
+          .text = &f.ca },
         { "audit-dir", "DIR", "where evidence goes (default " PLACE_DEFAULT ")",
           .text = &f.audit_dir },
         { "profile", "P",
@@ -392,23 +480,18 @@ static enum exit_code run(int argc, char **argv)
         { "json", NULL, "status lines on stderr as JSON", .flag = &f.json },
         { 0 },
     };
-    struct operands command = { .min = 1, .max = OPERANDS_ANY };
-    struct err err = { .code = ERR_NONE };
+    struct operands command = { .min = 0, .max = OPERANDS_ANY };
     enum exit_code code;
 
     if (!options_parse(&cmd_mcp_proxy, table, argc, argv, &command, &code))
         return code;
-    if (command.dashed == command.count)
-        return proxy(&f, command.at);
-    err_set(&err, ERR_FORMAT, "put '--' in front of the server's command: assay %s %s",
-            cmd_mcp_proxy.name, cmd_mcp_proxy.usage);
-    return command_fail_as(&cmd_mcp_proxy, f.json, &err);
+    return start(&f, &command);
 }
 
 const struct command cmd_mcp_proxy = {
     .name = "mcp-proxy",
-    .usage = "[flags] -- COMMAND [ARGS]",
-    .summary = "record what crosses between a client and a stdio server",
+    .usage = "[flags] (-- COMMAND [ARGS] | --upstream-url URL)",
+    .summary = "record what crosses between a client and a server",
     .run = run,
     .owns_stdout = true,
 };

@@ -16,7 +16,7 @@ static enum direction other(enum direction d)
 void flow_send(struct relay *r, enum direction d, struct exchange *x, str bytes, bool end,
                bool *sent)
 {
-    struct endpoint *e = &r->side[d].endpoint;
+    struct endpoint *e = r->side[d];
     struct err err;
 
     *sent = bytes.n == 0 || e->type->send(e, x, bytes, end, &err) == 0;
@@ -28,7 +28,7 @@ void flow_send(struct relay *r, enum direction d, struct exchange *x, str bytes,
     }
     /* A reader that stalls stops the writer. */
     if (e->type->queued(e) + r->gate.bytes[d] > RELAY_QUEUE_STOP)
-        r->side[other(d)].endpoint.type->read(&r->side[other(d)].endpoint, false);
+        r->side[other(d)]->type->read(r->side[other(d)], false);
 }
 
 static bool may_read(const struct relay *r, enum direction to)
@@ -42,9 +42,11 @@ void flow_drained(struct relay *r, enum direction d)
 {
     if (may_read(r, d) && r->gate.bytes[d] == 0 &&
         (d == TO_CLIENT || r->guard.aside_bytes <= RELAY_QUEUE_STOP))
-        r->side[other(d)].endpoint.type->read(&r->side[other(d)].endpoint, true);
+        r->side[other(d)]->type->read(r->side[other(d)], true);
     if (d == TO_CLIENT && r->phase == FLUSHING)
         relay_flush_on(r);
+    else
+        flow_leave_if_drained(r);
 }
 
 /* Evidence could not be written: said once, until it can be again. */
@@ -86,6 +88,25 @@ static bool is_gated(const struct relay *r)
     return log_durability_of(r->o->log) != LOG_WRITE;
 }
 
+/* On stdio a message is a line: what came over HTTP without an end gets one, and line
+ * ends inside of it, which can only stand between the parts of a JSON text, are spaces.
+ */
+static str as_line(struct relay *r, enum direction d, str bytes, bool end)
+{
+    if (d == TO_SERVER || !r->upstream.client)
+        return bytes;
+    r->line.max = 2 * INTAKE_WHOLE;
+    buf_reset(&r->line);
+    buf_add(&r->line, bytes);
+    for (size_t i = 0; i < r->line.n; i++) {
+        if (r->line.p[i] == '\n' || r->line.p[i] == '\r')
+            r->line.p[i] = ' ';
+    }
+    if (end)
+        buf_add_char(&r->line, '\n');
+    return buf_str(&r->line);
+}
+
 /* A message or a piece of one, until its turn comes and its evidence is on disk. */
 static int hold(struct relay *r, enum direction d, struct exchange *x, str bytes,
                 const struct intake_result *m, struct err *err)
@@ -97,6 +118,7 @@ static int hold(struct relay *r, enum direction d, struct exchange *x, str bytes
     h->to = d;
     h->exchange = x;
     h->end = m != NULL;
+    bytes = as_line(r, d, bytes, m != NULL);
     h->bytes.max = bytes.n + 1;
     h->refusal.max = TAP_ANSWERS_MAX;
     buf_add(&h->bytes, bytes);
@@ -113,7 +135,7 @@ static int hold(struct relay *r, enum direction d, struct exchange *x, str bytes
     }
     gate_hold(&r->gate, h);
     if (r->gate.bytes[d] > RELAY_QUEUE_STOP)
-        r->side[other(d)].endpoint.type->read(&r->side[other(d)].endpoint, false);
+        r->side[other(d)]->type->read(r->side[other(d)], false);
     return 0;
 }
 
@@ -170,7 +192,7 @@ static void pass_on(struct relay *r, enum direction d, struct exchange *x,
 {
     bool sent;
 
-    flow_send(r, d, x, m->pass, true, &sent);
+    flow_send(r, d, x, as_line(r, d, m->pass, true), true, &sent);
     if (sent)
         tap_forwarded(&r->tap);
     flush_soon(r);
@@ -211,9 +233,15 @@ static void let_go(struct relay *r, enum direction d, struct exchange *x,
         pass_on(r, d, x, &rest);
 }
 
+bool flow_is_open(const struct relay *r)
+{
+    return tap_open_calls(&r->tap) > 0 ||
+           (r->upstream.client && http_client_is_busy(r->upstream.client));
+}
+
 void flow_leave_if_drained(struct relay *r)
 {
-    if (r->phase == DRAINING && tap_open_calls(&r->tap) == 0 && gate_is_empty(&r->gate))
+    if (r->phase == DRAINING && !flow_is_open(r) && gate_is_empty(&r->gate))
         relay_leave(r);
 }
 
@@ -238,7 +266,7 @@ static void take_message(struct relay *r, enum direction d, struct exchange *x,
 
     if (d == TO_SERVER && !m->streamed && guard_wait(&r->guard, m->frame, x)) {
         if (r->guard.aside_bytes > RELAY_QUEUE_STOP)
-            r->side[TO_CLIENT].endpoint.type->read(&r->side[TO_CLIENT].endpoint, false);
+            r->side[TO_CLIENT]->type->read(r->side[TO_CLIENT], false);
         return;
     }
     lost = record(r, d, x, m->frame, &err) < 0;
@@ -275,10 +303,10 @@ static void pass_piece(struct relay *r, enum direction d, struct exchange *x, st
     bool sent;
 
     if (gate_is_empty(&r->gate) || hold(r, d, x, bytes, NULL, &err) < 0)
-        flow_send(r, d, x, bytes, false, &sent);
+        flow_send(r, d, x, as_line(r, d, bytes, false), false, &sent);
 }
 
-static void cut(struct relay *r, enum direction d, const struct err *why_cut)
+void flow_cut(struct relay *r, enum direction d, const struct err *why_cut)
 {
     CLEANUP(event_release) struct event e = { 0 };
     struct message m = { .dir = d == TO_SERVER ? "c2s" : "s2c",
@@ -292,7 +320,9 @@ static void cut(struct relay *r, enum direction d, const struct err *why_cut)
     relay_say(r, "%s; the connection is cut", why_cut->msg);
     message_event(&e, EVENT_MESSAGE_CUT, &m);
     event_add_cstr(&e, "reason",
-                   why_cut->code == ERR_LIMIT ? "too_large" : "spool_failed");
+                   why_cut->code == ERR_LIMIT  ? "too_large"
+                   : why_cut->code == ERR_PEER ? "server_lost"
+                                               : "spool_failed");
     if (session_put(r->session, &e, NULL, &ignored) < 0)
         relay_say(r, "%s", ignored.msg);
     r->cut = true;
@@ -314,11 +344,12 @@ static void end_lost(struct relay *r, enum direction d, struct exchange *x,
 }
 
 /* What is to be judged, or to be cut, must not go on before its end is seen; nor what may
- * have to wait for names, in the middle of which others would go on. */
+ * have to wait for names, in the middle of which others would go on; nor what is POSTed,
+ * which is described in its head. */
 static bool must_be_whole(const struct relay *r, enum direction d)
 {
     if (d == TO_SERVER)
-        return r->o->enforce || r->guard.has_names;
+        return r->o->enforce || r->guard.has_names || r->o->upstream;
     return r->tap.lists_open > 0 && guard_cuts_lists(&r->guard);
 }
 
@@ -331,7 +362,7 @@ void flow_span(struct relay *r, enum direction d, struct exchange *x, str bytes,
         return;
     r->intake[d].whole = must_be_whole(r, d);
     if (intake_add(&r->intake[d], bytes, end, &result, &err) < 0) {
-        cut(r, d, &err);
+        flow_cut(r, d, &err);
         return;
     }
     if (r->intake[d].lost && err.code != ERR_NONE)

@@ -105,6 +105,7 @@ void guard_release(struct guard *g)
 static struct decide_env env_of(const struct guard *g)
 {
     return (struct decide_env){ .cwd = str_from(g->cwd),
+                                .is_http = g->options.is_http,
                                 .now = clock_now(log_clock(g->options.log)) };
 }
 

@@ -57,6 +57,7 @@ struct guard_options {
     bool enforce;        /* profile guard */
     enum policy_pin pin; /* as the flag; POLICY_PIN_UNSET: as the policy, else warn */
     bool show_denied_tools;
+    bool is_http; /* the server is elsewhere: its paths are not ours */
 
     /* The names of this one are known now, or will not be: take it again. */
     void (*ready)(void *ctx, struct aside *a);

@@ -40,7 +40,7 @@ static void on_many(void *ctx, bool begin)
     else
         log_let_go(r->o->log);
     for (int d = 0; d < 2; d++)
-        r->side[d].endpoint.type->cork(&r->side[d].endpoint, begin);
+        r->side[d]->type->cork(r->side[d], begin);
 }
 
 /* --- the client's side --- */
@@ -98,6 +98,8 @@ static void server_ended(void *ctx, const struct err *why_ended)
         return;
     if (r->phase == FLUSHING)
         relay_flush_on(r);
+    else if (r->upstream.client) /* nobody's exit follows */
+        relay_begin_flush(r);
     else
         relay_leave(r);
 }
@@ -135,7 +137,7 @@ static void on_gate_empty(void *ctx)
     if (r->server_end_waits)
         server_ended(r, NULL);
     for (int d = 0; d < 2; d++) {
-        if (r->side[d].endpoint.type->queued(&r->side[d].endpoint) == 0)
+        if (r->side[d]->type->queued(r->side[d]) == 0)
             flow_drained(r, (enum direction)d);
     }
     relay_go_on(r);
@@ -269,6 +271,7 @@ static int open_guard(struct relay *r, struct err *err)
                                            .enforce = r->o->enforce,
                                            .pin = r->o->pin,
                                            .show_denied_tools = r->o->show_denied_tools,
+                                           .is_http = r->o->upstream != NULL,
                                            .ready = flow_ready,
                                            .ready_ctx = r,
                                            .say = r->o->say,
@@ -279,15 +282,16 @@ static int open_guard(struct relay *r, struct err *err)
 
 static int open_session(struct relay *r, struct err *err)
 {
-    const struct session_options options = { .log = r->o->log,
-                                             .server_id = r->o->server_id,
-                                             .transport = "stdio",
-                                             .client_transport = "stdio",
-                                             .profile = r->o->enforce ? "guard" : "audit",
-                                             .policy_hash =
-                                                 r->o->policy ? r->o->policy->hash : NULL,
-                                             .pack_empty = r->o->pack_empty,
-                                             .investigation = r->o->investigation };
+    const struct session_options options = {
+        .log = r->o->log,
+        .server_id = r->o->server_id,
+        .transport = r->o->upstream ? "streamable-http" : "stdio",
+        .client_transport = "stdio",
+        .profile = r->o->enforce ? "guard" : "audit",
+        .policy_hash = r->o->policy ? r->o->policy->hash : NULL,
+        .pack_empty = r->o->pack_empty,
+        .investigation = r->o->investigation
+    };
     struct tap_options tap = { .store_arguments = r->o->store_arguments,
                                .store_results = r->o->store_results,
                                .pepper = r->o->pepper,
@@ -305,7 +309,7 @@ static int open_session(struct relay *r, struct err *err)
     if (open_guard(r, err) < 0)
         return -1;
     intake_init(&r->intake[TO_SERVER], log_dir(r->o->log), r->o->max_message);
-    r->intake[TO_SERVER].yields = !r->o->enforce;
+    r->intake[TO_SERVER].yields = !r->o->enforce && !r->o->upstream;
     intake_init(&r->intake[TO_CLIENT], log_dir(r->o->log), r->o->max_message);
     r->intake[TO_SERVER].may_lose = !r->o->block && !r->o->enforce;
     r->intake[TO_CLIENT].may_lose = !r->o->block;
@@ -339,7 +343,7 @@ static void open_keepers(struct relay *r)
 }
 
 /* The server first: when it cannot be started, nothing has happened. */
-static int open_sides(struct relay *r, struct err *err)
+static int open_child(struct relay *r, struct err *err)
 {
     int to = -1, from = -1;
 
@@ -350,21 +354,39 @@ static int open_sides(struct relay *r, struct err *err)
         file_close(&from);
         return -1;
     }
-    if (stdio_open(&r->side[TO_SERVER], r->loop, from, to, false, &server_events, r,
-                   err) < 0)
+    if (stdio_open(&r->child_side, r->loop, from, to, false, &server_events, r, err) < 0)
         return -1;
-    return stdio_open(&r->side[TO_CLIENT], r->loop, STDIN_FILENO, STDOUT_FILENO, true,
-                      &client_events, r, err);
+    r->side[TO_SERVER] = &r->child_side.endpoint;
+    return 0;
+}
+
+static int open_upstream(struct relay *r, struct err *err)
+{
+    if (upstream_open(&r->upstream, r, r->o->upstream, &server_events, err) < 0)
+        return -1;
+    r->side[TO_SERVER] = http_client_endpoint(r->upstream.client);
+    return open_session(r, err);
+}
+
+static int open_sides(struct relay *r, struct err *err)
+{
+    if ((r->o->upstream ? open_upstream(r, err) : open_child(r, err)) < 0 ||
+        stdio_open(&r->client_side, r->loop, STDIN_FILENO, STDOUT_FILENO, true,
+                   &client_events, r, err) < 0)
+        return -1;
+    r->side[TO_CLIENT] = &r->client_side.endpoint;
+    return 0;
 }
 
 static void close_sides(struct relay *r)
 {
     for (int d = 0; d < 2; d++) {
-        if (r->side[d].endpoint.type)
-            r->side[d].endpoint.type->close(&r->side[d].endpoint);
-        r->side[d].endpoint.type = NULL;
+        if (r->side[d])
+            r->side[d]->type->close(r->side[d]);
+        r->side[d] = NULL;
         intake_release(&r->intake[d]);
     }
+    upstream_release(&r->upstream);
     child_release(&r->child);
 }
 
@@ -380,6 +402,7 @@ static void close_all(struct relay *r)
     guard_release(&r->guard);
     loop_free(r->loop);
     gate_release(&r->gate);
+    buf_release(&r->line);
     investigation_close(&r->kept);
     tap_release(&r->tap);
     session_free(r->session);
@@ -448,8 +471,8 @@ static int run(struct relay *r, struct relay_outcome *out, struct err *err)
     out->started = true;
     open_keepers(r);
     loop_timer_set(r->tick, TICK, true);
-    channel_read(&r->side[TO_SERVER].in, true);
-    channel_read(&r->side[TO_CLIENT].in, true);
+    for (int d = 0; d < 2; d++)
+        r->side[d]->type->read(r->side[d], true);
     loop_run(r->loop);
     child_release(&r->child);
     out->interrupted = r->signalled && r->signal_number == SIGINT;
@@ -470,7 +493,6 @@ int relay_run(const struct relay_options *options, struct relay_outcome *outcome
         return err_set(err, ERR_NOMEM, "no memory for a session");
     r->o = options;
     r->child = (struct child){ .guard_fd = -1, .pid_fd = -1 };
-    r->side[0].in.fd = r->side[0].out.fd = r->side[1].in.fd = r->side[1].out.fd = -1;
     r->intake[0].spool = r->intake[1].spool = -1;
     r->kept.fd = -1;
     result = run(r, outcome, err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * relay - one session between a client and a server that we start: what each says goes to
- * the other as it came, after its evidence is written.
+ * relay - one session between a client and a server that we start, or that is there
+ * already: what each says goes to the other as it came, after its evidence is written.
  *
  * relay_run() returns when the session is over and its evidence is complete or as
  * complete as it can be. The order of ending is that of docs/proxy.md; nothing here
@@ -20,6 +20,7 @@
 #include "pipeline/policy_file.h"
 
 struct err;
+struct upstream_options;
 
 #define RELAY_QUEUE_STOP                                                                 \
     ((size_t)256 << 10)       /* bytes owed to one side: stop the other                  \
@@ -30,7 +31,8 @@ struct err;
 #define RELAY_DEAD_WAIT  2000 /* ms that our end waits for a recovery */
 
 struct relay_options {
-    char *const *argv; /* the server */
+    char *const *argv;                       /* the server, or NULL… */
+    const struct upstream_options *upstream; /* …where it is */
     struct log *log;
     const char *server_id;
     bool store_arguments, store_results;

@@ -14,7 +14,7 @@ void relay_try_stop(struct relay *r)
 
 static size_t owed_to_client(const struct relay *r)
 {
-    const struct endpoint *e = &r->side[TO_CLIENT].endpoint;
+    const struct endpoint *e = r->side[TO_CLIENT];
 
     return r->client_gone ? 0 : e->type->queued(e) + r->gate.bytes[TO_CLIENT];
 }
@@ -51,7 +51,7 @@ void relay_begin_flush(struct relay *r)
         return;
     r->phase = FLUSHING;
     relay_no_more_answers(r, "server_exit");
-    channel_read(&r->side[TO_CLIENT].in, false);
+    r->side[TO_CLIENT]->type->read(r->side[TO_CLIENT], false);
     r->flush_ends = loop_now(r->loop) + r->o->shutdown_timeout;
     relay_flush_on(r);
 }
@@ -66,7 +66,11 @@ static void flush_late(struct relay *r)
 
 void relay_kill_now(struct relay *r)
 {
-    child_signal(&r->child, SIGKILL);
+    if (r->upstream.client)
+        r->side[TO_SERVER]->type->close(r->side[TO_SERVER]);
+    else
+        child_signal(&r->child, SIGKILL);
+    r->server_ended = r->server_ended || r->upstream.client;
     relay_begin_flush(r);
 }
 
@@ -78,11 +82,21 @@ void relay_why(struct relay *r, const char *reason, bool clean)
     r->clean = clean;
 }
 
+/* The second word ends what the first one still waits for. */
+static void give_up_waiting(struct relay *r)
+{
+    for (int i = 0; i < 2; i++)
+        r->side[TO_SERVER]->type->finish(r->side[TO_SERVER]);
+}
+
 void relay_terminate(struct relay *r, int number, uint64_t grace)
 {
     r->phase = TERMINATING;
     r->ended_server = true;
-    child_signal(&r->child, number);
+    if (r->upstream.client)
+        give_up_waiting(r);
+    else
+        child_signal(&r->child, number);
     loop_timer_set(r->deadline, grace, false);
 }
 
@@ -95,8 +109,8 @@ void relay_leave(struct relay *r)
     relay_no_more_answers(r, r->server_ended  ? "server_exit"
                              : r->client_gone ? "client_gone"
                                               : "shutdown");
-    channel_read(&r->side[TO_CLIENT].in, false);
-    r->side[TO_SERVER].endpoint.type->finish(&r->side[TO_SERVER].endpoint);
+    r->side[TO_CLIENT]->type->read(r->side[TO_CLIENT], false);
+    r->side[TO_SERVER]->type->finish(r->side[TO_SERVER]);
     if (r->signalled)
         relay_terminate(r, r->signal_number, RELAY_TERM_GRACE);
     else
@@ -112,10 +126,10 @@ void relay_drain(struct relay *r)
     if (r->phase >= DRAINING)
         return;
     r->phase = DRAINING;
-    channel_read(&r->side[TO_CLIENT].in, false);
-    if (r->client_ended)
-        r->side[TO_SERVER].endpoint.type->finish(&r->side[TO_SERVER].endpoint);
-    if (tap_open_calls(&r->tap) == 0 || r->server_ended || r->client_gone)
+    r->side[TO_CLIENT]->type->read(r->side[TO_CLIENT], false);
+    if (r->client_ended && !r->upstream.client)
+        r->side[TO_SERVER]->type->finish(r->side[TO_SERVER]);
+    if (!flow_is_open(r) || r->server_ended || r->client_gone)
         relay_leave(r);
     else
         loop_timer_set(r->deadline, r->o->shutdown_timeout, false);

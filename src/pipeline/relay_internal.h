@@ -13,6 +13,7 @@
 #include "pipeline/relay.h"
 #include "pipeline/tap.h"
 #include "pipeline/upkeep.h"
+#include "pipeline/upstream.h"
 #include "transport/child.h"
 #include "transport/loop.h"
 #include "transport/stdio.h"
@@ -22,7 +23,7 @@ enum phase {
     RUNNING,
     DRAINING,    /* no more from the client; answers are awaited */
     LEAVING,     /* the server should go: EOF was sent */
-    TERMINATING, /* SIGTERM was sent */
+    TERMINATING, /* SIGTERM was sent; over HTTP: nothing is waited for but the deletion */
     FLUSHING,    /* the server is gone: the client gets the last of what it said */
     OVER,
 };
@@ -30,9 +31,12 @@ enum phase {
 struct relay {
     const struct relay_options *o;
     struct loop *loop;
-    struct stdio side[2]; /* by where a message goes: TO_SERVER is the server */
+    struct endpoint *side[2]; /* by where a message goes: TO_SERVER is the server */
+    struct stdio client_side, child_side;
     struct intake intake[2];
-    struct child child;
+    struct child child;       /* a server that we start, or… */
+    struct upstream upstream; /* …one over HTTP */
+    struct buf line;          /* a message that came without a line end, with one */
     struct session *session;
     struct tap tap;
     struct upkeep upkeep;
@@ -92,6 +96,12 @@ void flow_send(struct relay *r, enum direction d, struct exchange *x, str bytes,
 void flow_drained(struct relay *r, enum direction d);
 
 void flow_leave_if_drained(struct relay *r);
+
+/* Are answers awaited, that the end should wait for? */
+bool flow_is_open(const struct relay *r);
+
+/* The message that comes for that side has no end. */
+void flow_cut(struct relay *r, enum direction d, const struct err *why);
 
 /* Hook of the guard. */
 void flow_ready(void *ctx, struct aside *a);

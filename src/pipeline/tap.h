@@ -179,6 +179,11 @@ void tap_refuse_sent(struct tap *t, struct tap_sent *s, enum direction d);
 /* Calls whose time is over: at least once a second. */
 void tap_tick(struct tap *t, uint64_t now);
 
+/* This request of the client will not be answered: it is forgotten, and a call gets its
+ * receipt, whose id is written to `receipt`; else that stays as it is. */
+void tap_give_up(struct tap *t, struct pending *p, const char *reason,
+                 char receipt[static ID_MAX]);
+
 /* No answer comes any more: cancelled calls are lost as what they are. */
 void tap_settle(struct tap *t);
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls whose time is over; declared in tap.h. */
+#include <stdio.h>
+
 #include "base/err.h"
 #include "pipeline/tap.h"
 #include "pipeline/tap_internal.h"
@@ -37,6 +39,19 @@ void tap_tick(struct tap *t, uint64_t now)
             time_out(t, p);
         }
     }
+}
+
+void tap_give_up(struct tap *t, struct pending *p, const char *reason,
+                 char receipt[static ID_MAX])
+{
+    struct err ignored;
+
+    if (p->call &&
+        session_lose(t->options.session, p->call, reason, NULL, &ignored) == 0) {
+        snprintf(receipt, ID_MAX, "%s", p->call->call.receipt_id);
+        session_release(t->options.session, p->call);
+    }
+    tap_forget_pending(t, TO_SERVER, p);
 }
 
 void tap_settle(struct tap *t)

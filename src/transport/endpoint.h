@@ -6,7 +6,10 @@
  * A message is a run of spans; the last one has `end` set (and may be empty). On stdio
  * the bytes include the line's end, so that what is sent on is what came. `exchange` is
  * the transport's own handle of what a message belongs to (an HTTP request, a stream of
- * events); it is NULL on stdio, and whoever answers hands it back.
+ * events); it is NULL on stdio, and whoever answers hands it back. A transport with
+ * messages that need no line end delivers them without one, and takes them with or
+ * without; what it must know of a message that only JSON tells, it asks its owner
+ * (http_client.h).
  */
 #ifndef TRANSPORT_ENDPOINT_H
 #define TRANSPORT_ENDPOINT_H
@@ -38,7 +41,8 @@ struct endpoint_type {
                 struct err *err);               /* copies what it cannot send at once */
     void (*cork)(struct endpoint *e, bool on);  /* gather what is sent until `off` */
     size_t (*queued)(const struct endpoint *e); /* bytes not yet taken */
-    void (*finish)(struct endpoint *e); /* we send no more: EOF, after the queue */
+    void (*finish)(struct endpoint *e); /* we send no more: EOF, after the queue. Again:
+                                           what is still awaited is given up */
     void (*close)(struct endpoint *e);  /* at once */
 };
 

@@ -51,7 +51,7 @@ refused "--profile cannot be 'x'" --profile x
 refused "--durability cannot be" --durability fast
 refused "--on-evidence-failure cannot be" --on-evidence-failure maybe
 refused "given twice" --durability write --durability group
-refused "there is no flag" --upstream-url http://localhost/mcp
+refused "either --upstream-url or a server" --upstream-url http://localhost/mcp
 refused "there is no flag" --listen 127.0.0.1:1
 refused "cannot open" --policy p.yaml
 refused "there is no flag" --workbench

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * upstream - what a server over HTTP needs to know of MCP: which messages are requests,
+ * which version was agreed on, what headers repeat of a body; and what a client is told
+ * when an answer does not come. The transport itself knows no JSON (http_client.h).
+ */
+#ifndef PIPELINE_UPSTREAM_H
+#define PIPELINE_UPSTREAM_H
+
+#include <stdbool.h>
+
+#include "base/attr.h"
+#include "base/buf.h"
+#include "base/str.h"
+#include "transport/http_client.h"
+#include "json/json.h"
+
+struct err;
+struct relay;
+
+#define UPSTREAM_VERSION_MAX 32                /* bytes of a protocol version */
+#define UPSTREAM_NAME_MAX    ((size_t)8 << 10) /* of Mcp-Name, as it is sent */
+
+struct upstream_options {
+    struct url url;
+    const char *ca_file; /* NULL: the system's certificates */
+    struct http_own_header headers[HTTP_OWN_HEADERS];
+    size_t header_count;
+};
+
+struct upstream {
+    struct relay *relay;
+    struct tls_trust *trust;
+    struct http_client *client;
+    struct json json;  /* of the message at hand */
+    struct buf agreed; /* version that the initialize answer named */
+    struct buf stated; /* version that the last stateless request named */
+    bool stateless;    /* the last request was of that kind */
+    struct buf method, name, ids, cancels, key;
+};
+
+/* Nothing is connected yet. Fails when certificates cannot be read. */
+MUST_CHECK int upstream_open(struct upstream *u, struct relay *r,
+                             const struct upstream_options *options,
+                             const struct endpoint_events *events, struct err *err);
+void upstream_release(struct upstream *u); /* safe on a zeroed one */
+
+/* The value of Mcp-Name for this text (MCP 2026-07-28: as it is, or in base64). */
+void upstream_add_name(struct buf *out, str name);
+
+#endif

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/link.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include "base/file.h"
+#include "transport/tls.h"
+
+#define PLAIN_BYTES ((size_t)16 << 10) /* a TLS record */
+
+static void stop_connecting(struct link *l)
+{
+    loop_watch_free(l->watch);
+    l->watch = NULL;
+    file_close(&l->fd);
+}
+
+/* It is over, for this reason. */
+static void end(struct link *l, const struct err *why)
+{
+    if (l->closed)
+        return;
+    link_close(l);
+    l->events->on_end(l->ctx, why);
+}
+
+/* --- TLS and bytes --- */
+
+static int pay(struct link *l, struct err *err)
+{
+    int r = channel_write(&l->channel, tls_owed(l->tls), err);
+
+    tls_paid(l->tls);
+    return r;
+}
+
+static void become_open(struct link *l)
+{
+    l->open = true;
+    loop_timer_stop(l->timer);
+    l->events->on_open(l->ctx);
+}
+
+/* One buffer serves all: bytes are valid only until on_bytes() returns. */
+static int take_records(struct link *l, struct err *err)
+{
+    static char plain[PLAIN_BYTES];
+    size_t n;
+
+    do {
+        int r = tls_read(l->tls, plain, sizeof(plain), &n, err);
+        struct err ignored;
+
+        if (r < 0) { /* the alert that says why */
+            if (pay(l, &ignored) < 0)
+                return -1;
+            return -1;
+        }
+        if (pay(l, err) < 0)
+            return -1;
+        if (!l->open && tls_is_open(l->tls))
+            become_open(l);
+        if (n && !l->closed)
+            l->events->on_bytes(l->ctx, str_of(plain, n));
+    } while (n && !l->closed);
+    if (!l->closed && tls_has_ended(l->tls))
+        end(l, NULL);
+    return 0;
+}
+
+static void on_bytes(void *ctx, str bytes)
+{
+    struct link *l = ctx;
+    struct err err = { 0 };
+
+    if (!l->tls)
+        l->events->on_bytes(l->ctx, bytes);
+    else if (tls_feed(l->tls, bytes, &err) < 0 || take_records(l, &err) < 0)
+        end(l, &err);
+}
+
+/* Without the peer's word for it, an end of TLS may be anybody's. */
+static void on_end(void *ctx, const struct err *why)
+{
+    struct link *l = ctx;
+    struct err cut = { 0 };
+
+    if (!why && l->tls) {
+        err_set(&cut, ERR_PEER,
+                l->open ? "the connection was cut"
+                        : "the connection was closed while TLS was being set up");
+        why = &cut;
+    }
+    end(l, why);
+}
+
+static void on_drained(void *ctx)
+{
+    struct link *l = ctx;
+
+    if (l->open)
+        l->events->on_drained(l->ctx);
+}
+
+static void on_broken(void *ctx, const struct err *why)
+{
+    end(ctx, why);
+}
+
+static const struct channel_events channel_events = { on_bytes, on_end, on_drained,
+                                                      on_broken };
+
+/* --- connecting --- */
+
+static void try_next(struct link *l);
+
+static void begin(struct link *l)
+{
+    struct err err = { 0 };
+    uint64_t now = loop_now(l->options.loop);
+    int fd = l->fd;
+
+    loop_watch_free(l->watch);
+    l->watch = NULL;
+    l->fd = -1;
+    loop_timer_set(l->timer, l->until > now ? l->until - now : 0, false);
+    if (channel_open(&l->channel, l->options.loop, fd, false, &channel_events, l, &err) <
+        0) {
+        end(l, &err);
+        return;
+    }
+    l->has_channel = true;
+    channel_read(&l->channel, l->reading);
+    if (!l->options.trust)
+        become_open(l);
+    else if (tls_new(&l->tls, l->options.trust, l->options.host, &err) < 0 ||
+             pay(l, &err) < 0)
+        end(l, &err);
+}
+
+static void on_connected(void *ctx, unsigned events)
+{
+    struct link *l = ctx;
+    int code = 0;
+    socklen_t n = sizeof(code);
+
+    (void)events;
+    if (getsockopt(l->fd, SOL_SOCKET, SO_ERROR, &code, &n) < 0)
+        code = errno;
+    if (code == 0) {
+        begin(l);
+        return;
+    }
+    errno = code;
+    err_errno(&l->why, "cannot connect");
+    stop_connecting(l);
+    try_next(l);
+}
+
+/* A peer that vanished without a word is found out within a minute or so. */
+static void set_options(int fd)
+{
+    const int on = 1, idle = LINK_SILENCE, interval = 10, count = 3;
+    const unsigned unheard = LINK_SILENCE * 1000;
+
+    if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) < 0 ||
+        setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on)) < 0 ||
+        setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle)) < 0 ||
+        setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof(interval)) < 0 ||
+        setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof(count)) < 0 ||
+        setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unheard, sizeof(unheard)) < 0)
+        return; /* it works without, only not as well */
+}
+
+static int start_connect(struct link *l, struct err *err)
+{
+    const bool v6 = l->addresses.at[l->at].v6;
+    const void *bytes = l->addresses.at[l->at].bytes;
+    struct sockaddr_in in4 = { .sin_family = AF_INET,
+                               .sin_port = htons(l->options.port) };
+    struct sockaddr_in6 in6 = { .sin6_family = AF_INET6,
+                                .sin6_port = htons(l->options.port) };
+    const struct sockaddr *to = v6 ? (const void *)&in6 : (const void *)&in4;
+
+    if (v6)
+        memcpy(&in6.sin6_addr, bytes, 16);
+    else
+        memcpy(&in4.sin_addr, bytes, 4);
+    l->fd =
+        socket(v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (l->fd < 0)
+        return err_errno(err, "cannot connect");
+    set_options(l->fd);
+    if (connect(l->fd, to, v6 ? sizeof(in6) : sizeof(in4)) < 0 && errno != EINPROGRESS) {
+        err_errno(err, "cannot connect");
+        file_close(&l->fd);
+        return -1;
+    }
+    if (loop_watch_new(&l->watch, l->options.loop, l->fd, on_connected, l, err) < 0) {
+        file_close(&l->fd);
+        return -1;
+    }
+    loop_watch_set(l->watch, LOOP_WRITABLE);
+    return 0;
+}
+
+static void try_next(struct link *l)
+{
+    uint64_t now = loop_now(l->options.loop);
+    struct err why;
+
+    while (++l->at < l->addresses.count && now < l->until) {
+        uint64_t wait = l->until - now;
+
+        if (start_connect(l, &l->why) < 0)
+            continue;
+        if (l->at + 1 < l->addresses.count && wait > LINK_ADDRESS_WAIT)
+            wait = LINK_ADDRESS_WAIT;
+        loop_timer_set(l->timer, wait, false);
+        return;
+    }
+    why = l->why; /* it goes with the link */
+    end(l, &why);
+}
+
+static void start_trying(struct link *l)
+{
+    l->at = (size_t)-1;
+    try_next(l);
+}
+
+static void on_resolved(void *ctx, const struct resolved *answer)
+{
+    struct link *l = ctx;
+    struct err err = { 0 };
+
+    l->looking = false;
+    if (l->closed)
+        return;
+    l->addresses = *answer;
+    if (answer->count == 0) {
+        err_set(&err, ERR_NOTFOUND, "there is no address for the host '%s'",
+                l->options.host);
+        end(l, &err);
+        return;
+    }
+    start_trying(l);
+}
+
+static bool is_literal(struct resolved *out, const char *host)
+{
+    *out = (struct resolved){ .count = 1 };
+    if (inet_pton(AF_INET, host, out->at[0].bytes) == 1)
+        return true;
+    out->at[0].v6 = inet_pton(AF_INET6, host, out->at[0].bytes) == 1;
+    return out->at[0].v6;
+}
+
+static void start(struct link *l)
+{
+    struct err err = { 0 };
+
+    l->until = loop_now(l->options.loop) + LINK_OPEN_WAIT;
+    if (is_literal(&l->addresses, l->options.host)) {
+        start_trying(l);
+        return;
+    }
+    l->looking = true;
+    if (resolve(l->options.resolver, l->options.host, on_resolved, l, &err) == 0)
+        return;
+    l->looking = false;
+    end(l, &err);
+}
+
+/* The first time: begin. Later: something took too long. */
+static void on_time(void *ctx)
+{
+    struct link *l = ctx;
+    struct err err = { 0 };
+
+    if (l->until == 0) {
+        start(l);
+    } else if (!l->has_channel) {
+        stop_connecting(l);
+        err_set(&l->why, ERR_TIMEOUT, "cannot connect: the host does not answer");
+        try_next(l);
+    } else {
+        err_set(&err, ERR_TIMEOUT, "TLS is not answered");
+        end(l, &err);
+    }
+}
+
+int link_open(struct link *l, const struct link_options *options,
+              const struct link_events *events, void *ctx, struct err *err)
+{
+    *l = (struct link){
+        .options = *options, .events = events, .ctx = ctx, .fd = -1, .reading = true
+    };
+    l->channel.fd = -1;
+    if (loop_timer_new(&l->timer, options->loop, on_time, l, err) < 0)
+        return -1;
+    loop_timer_set(l->timer, 0, false);
+    return 0;
+}
+
+void link_read(struct link *l, bool on)
+{
+    l->reading = on;
+    if (l->has_channel)
+        channel_read(&l->channel, on);
+}
+
+int link_write(struct link *l, str bytes, struct err *err)
+{
+    if (l->closed || !l->open)
+        return err_set(err, ERR_PEER, "the connection is closed");
+    if (!l->tls)
+        return channel_write(&l->channel, bytes, err);
+    return tls_write(l->tls, bytes, err) < 0 ? -1 : pay(l, err);
+}
+
+size_t link_queued(const struct link *l)
+{
+    return l->has_channel ? channel_queued(&l->channel) : 0;
+}
+
+void link_close(struct link *l)
+{
+    if (l->closed)
+        return;
+    l->closed = true;
+    stop_connecting(l);
+    loop_timer_free(l->timer);
+    l->timer = NULL;
+    if (l->has_channel)
+        channel_close(&l->channel);
+    l->has_channel = false;
+    tls_free(l->tls);
+    l->tls = NULL;
+}
+
+bool link_is_busy(const struct link *l)
+{
+    return l->looking;
+}

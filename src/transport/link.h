@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * link - a connection to a host: its name is looked up, its addresses are tried one after
+ * the other, TLS is begun if asked for. Then bytes go both ways.
+ */
+#ifndef TRANSPORT_LINK_H
+#define TRANSPORT_LINK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/attr.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "transport/channel.h"
+#include "transport/resolve.h"
+
+struct tls;
+struct tls_trust;
+
+#define LINK_OPEN_WAIT    10000 /* ms until it is open, TLS and all */
+#define LINK_ADDRESS_WAIT 3000  /* ms for an address, while there is another one */
+#define LINK_SILENCE      30    /* s after which a peer is asked whether it is there */
+
+/* Called from the loop. */
+struct link_events {
+    void (*on_open)(void *ctx);
+    void (*on_bytes)(void *ctx, str bytes);
+    void (*on_end)(void *ctx, const struct err *why); /* once; NULL: the peer's own end */
+    void (*on_drained)(void *ctx);
+};
+
+struct link_options {
+    struct loop *loop;
+    struct resolver *resolver;
+    struct tls_trust *trust; /* NULL: plain */
+    const char *host;
+    uint16_t port;
+};
+
+struct link {
+    struct link_options options;
+    const struct link_events *events;
+    void *ctx;
+    struct channel channel;
+    bool has_channel, open, closed, looking;
+    struct tls *tls;
+    int fd; /* while it connects */
+    struct loop_watch *watch;
+    struct loop_timer *timer;
+    uint64_t until; /* loop time */
+    struct resolved addresses;
+    size_t at;      /* the address that is tried */
+    struct err why; /* the last one did not answer */
+    bool reading;
+};
+
+MUST_CHECK int link_open(struct link *l, const struct link_options *options,
+                         const struct link_events *events, void *ctx, struct err *err);
+
+void link_read(struct link *l, bool on); /* on from the beginning */
+MUST_CHECK int link_write(struct link *l, str bytes, struct err *err); /* once open */
+size_t link_queued(const struct link *l);
+
+/* At once; nothing is called any more. The memory must outlive the present callback, and
+ * a name that is still being looked up: see link_is_busy(). */
+void link_close(struct link *l);
+bool link_is_busy(const struct link *l);
+
+#endif

@@ -1,0 +1,824 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A stdio client in front of a server over HTTP: assay mcp-proxy --upstream-url.
+
+    upstream.t - [quick [CASE]]
+
+The server is a few lines of sockets in this file, because what it does no library would
+do. Afterwards every log and every pack verifies.
+"""
+import glob
+import io
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+ASSAY = os.path.abspath(os.environ["ASSAY"])
+ONLY = sys.argv[3] if len(sys.argv) > 3 else ""
+WORK = os.path.realpath(tempfile.mkdtemp(prefix="assay-upstream-"))
+HURRY = 60  # seconds; whatever takes longer hangs
+MEMORY = 64 << 10  # KiB of anonymous memory that a proxy may have
+SANITIZED = b"__asan_init" in open(ASSAY, "rb").read()
+os.environ["ASSAY_HOME"] = os.path.join(WORK, "home")
+count = failed = 0
+
+
+def ok(good, what, *why):
+    global count, failed
+    count += 1
+    failed += not good
+    print(f"{'ok' if good else 'not ok'} {count} - {what}")
+    for line in [] if good else why:
+        for part in str(line)[:2000].splitlines():
+            print(f"# {part}")
+    sys.stdout.flush()
+    return good
+
+
+def same(got, want, what):
+    return ok(got == want, what, f"got  {got!r:.900}", f"want {want!r:.900}")
+
+
+# --- the server ---
+
+
+class Request:
+    def __init__(self, file):
+        line = file.readline().decode()
+        if not line.strip():
+            raise EOFError
+        self.method, self.target, _ = line.split()
+        self.headers = {}
+        while (line := file.readline().decode("latin-1").strip()):
+            name, _, value = line.partition(":")
+            self.headers[name.lower()] = value.strip()
+        self.body = file.read(int(self.headers.get("content-length", 0)))
+        self.message = json.loads(self.body) if self.body else None
+
+
+class Server:
+    """handle(server, request, connection) for each request; it may close it."""
+
+    def __init__(self, handle, tls=None, family=socket.AF_INET):
+        self.handle, self.tls, self.seen, self.connections = handle, tls, [], 0
+        self.socket = socket.socket(family)
+        self.socket.bind(("::1" if family == socket.AF_INET6 else "127.0.0.1", 0))
+        self.socket.listen(64)
+        self.port = self.socket.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def url(self, host="127.0.0.1"):
+        return f"http{'s' if self.tls else ''}://{host}:{self.port}/mcp"
+
+    def accept(self):
+        while True:
+            try:
+                s, _ = self.socket.accept()
+            except OSError:
+                return
+            self.connections += 1
+            threading.Thread(target=self.serve, args=(s,), daemon=True).start()
+
+    def serve(self, s):
+        try:
+            if self.tls:
+                s = self.tls.wrap_socket(s, server_side=True)
+            file = s.makefile("rb")
+            while True:
+                request = Request(file)
+                self.seen.append(request)
+                if self.handle(self, request, s) is False:
+                    break
+        except (OSError, EOFError, ValueError):
+            pass
+        try:
+            s.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+        s.close()
+
+    def close(self):
+        self.socket.close()
+
+
+def reply(s, body, status="200 OK", kind="application/json", *headers):
+    body = body if isinstance(body, bytes) else json.dumps(body).encode()
+    head = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}"]
+    head += [f"Content-Type: {kind}"] if body else []
+    s.sendall(("\r\n".join(head + list(headers)) + "\r\n\r\n").encode() + body)
+
+
+def stream(s, *headers):
+    s.sendall(("\r\n".join(["HTTP/1.1 200 OK", "Content-Type: text/event-stream",
+                            "Transfer-Encoding: chunked", *headers]) + "\r\n\r\n").encode())
+
+
+def chunk(s, data):
+    data = data if isinstance(data, bytes) else data.encode()
+    s.sendall(b"%x\r\n%s\r\n" % (len(data), data))
+
+
+def event(s, message, **fields):
+    lines = [f"{k}: {v}\n" for k, v in fields.items()]
+    chunk(s, "".join(lines) + "data: " + json.dumps(message) + "\n\n")
+
+
+def result(request, value=None):
+    return {"jsonrpc": "2.0", "id": request.message["id"], "result": value or {"content": []}}
+
+
+def begin(server, request, s, session="s1"):
+    """What every server does; True when it was that."""
+    if request.method == "DELETE":
+        reply(s, b"")
+        return True
+    if request.method == "GET":
+        reply(s, b"", "405 Method Not Allowed")
+        return True
+    if "id" not in request.message or "method" not in request.message:
+        reply(s, b"", "202 Accepted")
+        return True
+    if request.message["method"] == "initialize":
+        more = [f"Mcp-Session-Id: {session}"] if session else []
+        reply(s, result(request, {"protocolVersion": "2025-06-18", "capabilities": {},
+                                  "serverInfo": {"name": "x", "version": "1"}}),
+              "200 OK", "application/json", *more)
+        return True
+    return False
+
+
+def plain(server, request, s):
+    begin(server, request, s) or reply(s, result(request))
+
+
+# --- the client ---
+
+
+def line(number, method, **params):
+    m = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+    if number is None:
+        del m["id"]
+    return (json.dumps(m) + "\n").encode()
+
+
+def call(number, tool="t", **arguments):
+    return line(number, "tools/call", name=tool, arguments=arguments)
+
+
+OPEN = line(0, "initialize", protocolVersion="2025-06-18", capabilities={},
+            clientInfo={"name": "c", "version": "1"}) + line(None, "notifications/initialized")
+
+
+class Case:
+    def __init__(self, name):
+        self.name = name
+        self.dir = os.path.join(WORK, name)
+
+    def start(self, url, *flags):
+        return subprocess.Popen([ASSAY, "mcp-proxy", "--audit-dir", self.dir, *flags,
+                                 "--upstream-url", url], stdin=subprocess.PIPE,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0)
+
+    def run(self, data, url, *flags):
+        p = self.start(url, *flags)
+        try:
+            out, err = p.communicate(data, timeout=HURRY)
+        except subprocess.TimeoutExpired:
+            p.kill()
+            out, err = p.communicate()
+            return "hangs", [], err.decode()
+        return p.returncode, [json.loads(l) for l in out.splitlines()], err.decode()
+
+    def events(self, kind):
+        found = []
+        for path in sorted(glob.glob(self.dir + "/log/segments/*.jsonl")):
+            found += [json.loads(l) for l in open(path, "rb")]
+        return [e for e in found if e["type"] == kind]
+
+    def receipts(self):
+        found = []
+        for path in sorted(glob.glob(self.dir + "/receipts/*.jsonl")):
+            found += [json.loads(l) for l in open(path, "rb")]
+        return [r for r in found if r["type"] == "mcp_tool_call"]
+
+    def judge(self, packs=1):
+        check = subprocess.run([ASSAY, "log", "verify", self.dir], capture_output=True)
+        ok(check.returncode == 0, f"{self.name}: the log verifies", check.stdout, check.stderr)
+        found = glob.glob(self.dir + "/packs/proof_pack_*")
+        same(len(found), packs, f"{self.name}: packs")
+        for path in found:
+            check = subprocess.run([ASSAY, "verify-pack", path], capture_output=True)
+            ok(check.returncode == 0, f"{self.name}: the pack verifies", check.stdout)
+
+
+def read_line(p):
+    """One message of the proxy, or None."""
+    data = b""
+    while not data.endswith(b"\n"):
+        more = p.stdout.read(1)
+        if not more:
+            return None
+        data += more
+    return json.loads(data)
+
+
+def lost(answers, number):
+    """The error that a lost request is answered with."""
+    found = [a for a in answers if a.get("id") == number]
+    return found[0].get("error") if len(found) == 1 else found
+
+
+# --- the cases ---
+
+
+def case_plain(c):
+    server = Server(plain)
+    status, out, err = c.run(OPEN + call(1) + call(2), server.url(),
+                             "--header", "Authorization=Bearer s3cret", "--header", "X-A= b ")
+    same(status, 0, "an ordinary session: exit")
+    same(sorted(a["id"] for a in out), [0, 1, 2], "every request is answered")
+    first, second = server.seen[0], server.seen[1]
+    same(first.headers.get("accept"), "application/json, text/event-stream", "Accept")
+    same(first.headers.get("content-type"), "application/json", "Content-Type")
+    same(first.headers.get("accept-encoding"), "identity", "Accept-Encoding")
+    same(first.headers.get("host"), f"127.0.0.1:{server.port}", "Host")
+    same((first.headers.get("authorization"), first.headers.get("x-a")),
+         ("Bearer s3cret", "b"), "--header")
+    same((first.headers.get("mcp-session-id"), first.headers.get("mcp-protocol-version")),
+         (None, None), "initialize has no session and no version")
+    same((second.headers.get("mcp-session-id"), second.headers.get("mcp-protocol-version")),
+         ("s1", "2025-06-18"), "what follows has both")
+    ok(not first.body.endswith(b"\n"), "a body has no line end")
+    same([r.method for r in server.seen[:2]], ["POST", "POST"], "initialized follows")
+    ok("GET" in [r.method for r in server.seen], "a stream is asked for; 405 is fine")
+    same([r.headers.get("mcp-session-id") for r in server.seen if r.method == "DELETE"],
+         ["s1"], "the session is deleted")
+    ok(server.connections <= 3, "connections are used again", server.connections)
+    start = c.events("session_start")[0]
+    same((start["transport"], start["client_transport"], start["server_id"]),
+         ("streamable-http", "stdio", f"127.0.0.1:{server.port}"), "session_start")
+    same([r["server_transport"] for r in c.receipts()], ["streamable-http"] * 2, "receipts")
+    everything = b"".join(open(p, "rb").read() for p in glob.glob(c.dir + "/**", recursive=True)
+                          if os.path.isfile(p))
+    ok(b"s3cret" not in everything and "s3cret" not in err, "no header in the evidence")
+    c.judge()
+
+
+def case_pretty(c):
+    def handle(server, request, s):
+        begin(server, request, s) or reply(
+            s, json.dumps(result(request, {"content": [], "n": 12345678901234567890}),
+                          indent=2).replace("\n", "\r\n").encode(),
+            "200 OK", "Application/JSON; charset=utf-8")
+    status, out, _ = c.run(OPEN + call(1), Server(handle).url())
+    same((status, out[-1]["result"]["n"]), (0, 12345678901234567890),
+         "a text of many lines is one line")
+    c.judge()
+
+
+def case_stream(c):
+    slow = threading.Event()
+
+    def handle(server, request, s):
+        if begin(server, request, s):
+            return
+        stream(s)
+        chunk(s, ": hello\n\n")
+        chunk(s, "event: message\r\ndata: {\"jsonrpc\":\"2.0\",\r\ndata: \"method\":"
+                 "\"notifications/progress\",\"params\":{}}\r\n\r\n")
+        slow.wait(HURRY)
+        chunk(s, "event: other\ndata: nothing of ours\n\n")
+        event(s, result(request))
+        chunk(s, "")
+    p = c.start(Server(handle).url())
+    p.stdin.write(OPEN + call(1))
+    same(read_line(p)["id"], 0, "opened")
+    same(read_line(p)["method"], "notifications/progress", "an event comes before the answer")
+    slow.set()
+    same(read_line(p)["id"], 1, "then the answer")
+    p.stdin.close()
+    same(p.wait(HURRY), 0, "stream: exit")
+    c.judge()
+
+
+def case_beside_stream(c):
+    """A request does not wait behind an open stream."""
+    go = threading.Event()
+
+    def handle(server, request, s):
+        if begin(server, request, s):
+            return
+        if request.message["params"]["name"] == "slow":
+            stream(s)
+            go.wait(HURRY)
+            event(s, result(request))
+            chunk(s, "")
+        else:
+            reply(s, result(request))
+    p = c.start(Server(handle).url())
+    p.stdin.write(OPEN + call(1, "slow") + call(2))
+    same([read_line(p)["id"], read_line(p)["id"]], [0, 2], "the second is answered first")
+    go.set()
+    same(read_line(p)["id"], 1, "the first later")
+    p.stdin.close()
+    same(p.wait(HURRY), 0, "beside a stream: exit")
+    c.judge()
+
+
+def case_server_speaks(c):
+    """Requests of the server on the stream that we ask for; the answer is POSTed."""
+    answered = threading.Event()
+
+    def handle(server, request, s):
+        if request.method == "GET":
+            stream(s)
+            event(s, {"jsonrpc": "2.0", "id": "q", "method": "roots/list"}, id="e1")
+            answered.wait(HURRY)
+            return False
+        if request.method == "POST" and request.message.get("id") == "q":
+            reply(s, b"", "202 Accepted")
+            answered.set()
+            return
+        plain(server, request, s)
+    server = Server(handle)
+    p = c.start(server.url())
+    p.stdin.write(OPEN)
+    got = [read_line(p), read_line(p)]
+    same(got[1].get("method"), "roots/list", "the server asks by itself")
+    p.stdin.write(b'{"jsonrpc":"2.0","id":"q","result":{"roots":[]}}\n')
+    ok(answered.wait(10), "and is answered")
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline and not any(
+            r.headers.get("last-event-id") == "e1" for r in server.seen):
+        time.sleep(0.05)
+    ok(any(r.headers.get("last-event-id") == "e1" for r in server.seen),
+       "a stream that ends is asked for again, from where it was")
+    p.stdin.close()
+    same(p.wait(HURRY), 0, "server speaks: exit")
+    c.judge(packs=0)
+
+
+def case_resumed(c):
+    """The stream of an answer breaks; it goes on with Last-Event-ID."""
+    def handle(server, request, s):
+        if request.method == "GET" and request.headers.get("last-event-id") == "e7":
+            stream(s)
+            event(s, {"jsonrpc": "2.0", "id": 1, "result": {"content": []}}, id="e8")
+            time.sleep(1)
+            return False
+        if begin(server, request, s):
+            return
+        stream(s)
+        chunk(s, "id: e7\nretry: 100\ndata:\n\n")
+        return False
+    status, out, err = c.run(OPEN + call(1), Server(handle).url())
+    same((status, [a["id"] for a in out]), (0, [0, 1]), "a broken stream goes on")
+    c.judge()
+
+
+def case_cut(c):
+    """…or cannot: the client is told, and there is a receipt."""
+    def handle(server, request, s):
+        if begin(server, request, s):
+            return
+        stream(s)
+        chunk(s, 'data: {"jsonrpc"')
+        return False
+    status, out, err = c.run(OPEN + call(1), Server(handle).url())
+    e = lost(out, 1)
+    same(e and e["code"], -31006, "a cut stream: server lost")
+    same((e["data"]["source"], e["data"]["reason_codes"]), ("assay", ["server_lost"]), "data")
+    same([(r["outcome"], r["outcome_reason"], r["receipt_id"]) for r in c.receipts()],
+         [("timeout", "server_exit", e["data"]["receipt_id"])], "and its receipt")
+    same(status, 2, "the session is not complete")
+    c.judge()
+
+
+def case_resumes_are_bounded(c):
+    def handle(server, request, s):
+        if request.method == "GET" and "last-event-id" in request.headers:
+            return False
+        if begin(server, request, s):
+            return
+        stream(s)
+        chunk(s, "id: e7\nretry: 10\ndata:\n\n")
+        return False
+    server = Server(handle)
+    status, out, err = c.run(OPEN + call(1), server.url())
+    same(lost(out, 1)["code"], -31006, "a stream that is gone for ever: server lost")
+    same(sum("last-event-id" in r.headers for r in server.seen), 5, "after five attempts")
+    c.judge()
+
+
+def case_cut_long(c):
+    """A long message has begun when the server goes: nothing can be made good."""
+    def handle(server, request, s):
+        if begin(server, request, s):
+            return
+        s.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+                  b"Content-Length: 1000000\r\n\r\n" + b'{"a":"' + b"x" * 300000)
+        return False
+    p = c.start(Server(handle).url())
+    out, err = p.communicate(OPEN + call(1), timeout=HURRY)
+    same(p.returncode, 2, "cut in a long message: not complete")
+    ok(b"in its answer" in err, "and says why", err)
+    same([e["reason"] for e in c.events("message_cut")], ["server_lost"], "message_cut")
+    c.judge()
+
+
+def refused(c, what, handle, *words, code=-31006):
+    case = Case(f"{c.name}_{what}")
+    status, out, err = case.run(OPEN + call(1) + call(2), Server(handle).url())
+    e = lost(out, 1)
+    ok(isinstance(e, dict) and e["code"] == code and all(w in e["message"] for w in words),
+       f"{what}: the client is told", out, err)
+    same(sorted(a["id"] for a in out if a.get("id") is not None), [0, 1, 2],
+         f"{what}: each once")
+    same(len(case.receipts()), 2, f"{what}: receipts")
+    case.judge()
+    return status
+
+
+def case_refusals(c):
+    def with_reply(*args):
+        return lambda server, request, s: begin(server, request, s) or reply(s, *args)
+    refused(c, "status_404", with_reply(b"nothing", "404 Not Found", "text/plain"), "404")
+    refused(c, "status_401", with_reply(b"", "401 Unauthorized", "", "WWW-Authenticate: Bearer "
+            'resource_metadata="https://as/x"'), "401", "resource_metadata")
+    refused(c, "no_answer", with_reply(b"", "202 Accepted"), "without a result")
+    refused(c, "html", with_reply(b"<p>", "200 OK", "text/html"), "neither JSON")
+    refused(c, "gzip", with_reply(b"\x1f\x8b", "200 OK", "application/json",
+                                  "Content-Encoding: gzip"), "compressed")
+    refused(c, "redirect", with_reply(b"", "307 Temporary Redirect", "",
+                                      "Location: http://other.example/"), "redirect")
+    refused(c, "smuggling", lambda server, request, s: begin(server, request, s) or s.sendall(
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{}"),
+        "no HTTP")
+    refused(c, "other_id", with_reply({"jsonrpc": "2.0", "id": None, "error": {
+        "code": -32001, "message": "Session not found"}}, "404 Not Found"), "404")
+    refused(c, "closes", lambda server, request, s: begin(server, request, s) or False,
+            "closed the connection")
+
+
+def case_refusal_with_body(c):
+    """A refusal that is an answer is passed on as it is."""
+    def handle(server, request, s):
+        begin(server, request, s) or reply(
+            s, {"jsonrpc": "2.0", "id": request.message["id"],
+                "error": {"code": -32022, "message": "no such version"}}, "400 Bad Request")
+    status, out, _ = c.run(OPEN + call(1), Server(handle).url())
+    same((status, lost(out, 1)), (0, {"code": -32022, "message": "no such version"}),
+         "the error of the server itself")
+    c.judge()
+
+
+def case_nobody(c):
+    s = socket.socket()
+    s.bind(("127.0.0.1", 0))
+    status, out, err = c.run(OPEN + call(1), f"http://127.0.0.1:{s.getsockname()[1]}/")
+    same(lost(out, 0)["code"], -31006, "nobody listens: initialize is answered")
+    ok("cannot connect" in lost(out, 1)["message"], "and the call, with the reason", out)
+    same([r["outcome"] for r in c.receipts()], ["timeout"], "and receipted")
+    c.judge()
+
+
+def case_no_such_host(c):
+    status, out, err = c.run(OPEN, "http://no-such-host.invalid/mcp")
+    ok("no address" in lost(out, 0)["message"], "a name without an address", out)
+    c.judge(packs=0)
+
+
+def case_ipv6(c):
+    try:
+        server = Server(plain, family=socket.AF_INET6)
+    except OSError as e:
+        print(f"# no IPv6 here: {e}")
+        return
+    status, out, _ = c.run(OPEN + call(1), server.url("[::1]"))
+    same((status, len(out)), (0, 2), "IPv6")
+    same(server.seen[0].headers["host"], f"[::1]:{server.port}", "its Host")
+    status, out, _ = c.run(OPEN + call(1), Server(plain).url("localhost"))
+    same((status, len(out)), (0, 2), "a name, and an address that refuses")
+    c.judge(packs=2)
+
+
+def case_until_close(c):
+    def handle(server, request, s):
+        if begin(server, request, s):
+            return
+        s.sendall(b"HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n"
+                  + json.dumps(result(request)).encode())
+        return False
+    status, out, _ = c.run(OPEN + call(1) + call(2), Server(handle).url())
+    same((status, len(out)), (0, 3), "HTTP/1.0, the body ends with the connection")
+    c.judge()
+
+
+def case_interim(c):
+    def handle(server, request, s):
+        if begin(server, request, s):
+            return
+        s.sendall(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nA: b\r\n\r\n")
+        for byte in (b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+                     b"Transfer-Encoding: chunked\r\n\r\n"):
+            s.sendall(bytes([byte]))
+        for byte in json.dumps(result(request)).encode():
+            s.sendall(b"1;ext=1\r\n%c\r\n" % byte)
+        s.sendall(b"0\r\nX-T: y\r\n\r\n")
+    status, out, _ = c.run(OPEN + call(1) + call(2), Server(handle).url())
+    same((status, len(out)), (0, 3), "interim heads, byte by byte, trailers")
+    c.judge()
+
+
+def case_idle_closed(c):
+    """A server that closes idle connections: calls are not sent twice."""
+    def handle(server, request, s):
+        plain(server, request, s)
+        return False  # without saying so
+    server = Server(handle)
+    p = c.start(server.url())
+    p.stdin.write(OPEN)
+    read_line(p)
+    for n in range(1, 6):
+        time.sleep(0.05)
+        p.stdin.write(call(n))
+        read_line(p)
+    p.stdin.close()
+    same(p.wait(HURRY), 0, "idle connections that close: exit")
+    calls = [r.message["id"] for r in server.seen if r.body and
+             r.message.get("method") == "tools/call"]
+    same(calls, [1, 2, 3, 4, 5], "every call is sent once")
+    c.judge()
+
+
+def case_large(c):
+    size = 200 << 20 if not SANITIZED else 20 << 20
+
+    def handle(server, request, s):
+        if begin(server, request, s):
+            return
+        head, tail = json.dumps(result(request, {"t": "|"})).encode().split(b"|")
+        s.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: "
+                  b"%d\r\n\r\n" % (len(head) + size + len(tail)) + head)
+        block = b"x" * (1 << 20)
+        for _ in range(size >> 20):
+            s.sendall(block)
+        s.sendall(tail)
+    p = c.start(Server(handle).url())
+    p.stdin.write(OPEN + call(1) + call(2))
+    read_line(p)
+    most = got = lines = 0
+    while lines < 2 and (data := p.stdout.read(1 << 20)):
+        got += len(data)
+        lines += data.count(b"\n")
+        with open(f"/proc/{p.pid}/status") as f:
+            most = max(most, sum(int(n) for n in re.findall(r"Rss(?:Anon|Shmem):\s+(\d+)",
+                                                             f.read())))
+    ok(lines == 2 and got > 2 * size, "two long answers at once, one after the other", got)
+    ok(SANITIZED or most < MEMORY, "in little memory", most)
+    p.stdin.close()
+    same(p.wait(HURRY), 0, "large: exit")
+    c.judge()
+
+
+def case_stalled_reader(c):
+    """A client that does not read stops the server."""
+    sent = [0]
+
+    def handle(server, request, s):
+        if begin(server, request, s):
+            return
+        stream(s)
+        note = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"d": "x" * 4000}}
+        for _ in range(8000):
+            event(s, note)
+            sent[0] += 1
+        event(s, result(request))
+        chunk(s, "")
+    p = c.start(Server(handle).url())
+    p.stdin.write(OPEN + call(1))
+    time.sleep(1.5)
+    first = sent[0]
+    time.sleep(0.5)
+    ok(first == sent[0] and first < 8000, "the server waits", first, sent[0])
+    with open(f"/proc/{p.pid}/status") as f:
+        rss = sum(int(n) for n in re.findall(r"Rss(?:Anon|Shmem):\s+(\d+)", f.read()))
+    ok(SANITIZED or rss < MEMORY, "in little memory", rss)
+    lines, out = 0, io.BufferedReader(p.stdout)
+    while json.loads(out.readline()).get("id") != 1:
+        lines += 1
+    same(lines, 8001, "then all of it comes")
+    p.stdin.close()
+    same(p.wait(HURRY), 0, "stalled reader: exit")
+    c.judge()
+
+
+def case_big_request(c):
+    server = Server(plain)
+    text = "y" * (3 << 20)
+    status, out, _ = c.run(OPEN + call(1, t=text), server.url())
+    same((status, len(out)), (0, 2), "a request of three MiB")
+    same([len(r.message["params"]["arguments"]["t"]) for r in server.seen
+          if r.body and r.message.get("method") == "tools/call"], [3 << 20], "arrives whole")
+    c.judge()
+
+
+def case_stateless(c):
+    """MCP 2026-07-28: headers repeat the body; to close is to cancel."""
+    gone = threading.Event()
+
+    def handle(server, request, s):
+        if request.message["params"].get("name") == "slow":
+            stream(s)
+            s.settimeout(HURRY)
+            try:
+                if s.recv(1) == b"":
+                    gone.set()
+            except OSError:
+                gone.set()
+            return False
+        reply(s, result(request), "200 OK", "application/json", "Mcp-Session-Id: no")
+    meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {}}
+    server = Server(handle)
+    p = c.start(server.url())
+    p.stdin.write(line(1, "server/discover", _meta=meta)
+                  + line(2, "tools/call", name="größe", _meta=meta, arguments={})
+                  + line(3, "resources/read", uri="file:///a b", _meta=meta)
+                  + line("l", "tools/call", name="slow", _meta=meta, arguments={}))
+    same(sorted(read_line(p)["id"] for _ in range(3)), [1, 2, 3], "stateless: answers")
+    p.stdin.write(line(None, "notifications/cancelled", requestId="l"))
+    ok(gone.wait(10), "a cancelled request is closed")
+    p.stdin.close()
+    p.wait(HURRY)
+    head = {r.message["id"]: r.headers for r in server.seen if r.body}
+    same([(head[n].get("mcp-method"), head[n].get("mcp-name")) for n in (1, 2, 3)],
+         [("server/discover", None), ("tools/call", "=?base64?Z3LDtsOfZQ==?="),
+          ("resources/read", "file:///a b")], "Mcp-Method and Mcp-Name")
+    same({h.get("mcp-protocol-version") for h in head.values()}, {"2026-07-28"}, "version")
+    ok(not any("mcp-session-id" in r.headers or r.method != "POST" for r in server.seen),
+       "no session, no stream, nothing to delete")
+    c.judge()
+
+
+def case_guard(c):
+    """The same policy; a relative path means nothing over HTTP."""
+    policy = os.path.join(WORK, "policy.yaml")
+    with open(policy, "w") as f:
+        f.write('version: "1"\ndefault: deny\nallowlist: [ok]\nconstraints:\n  read:\n'
+                '    allowed_paths: ["/*"]\n')
+    server = Server(plain)
+    status, out, _ = c.run(OPEN + call(1, "ok") + call(2, "bad") + call(3, "read", path="x"),
+                           server.url(), "--profile", "guard", "--policy", policy)
+    same([lost(out, n) and lost(out, n)["code"] for n in (1, 2, 3)], [None, -31001, -31001],
+         "allowed, denied, denied")
+    same([r.message["id"] for r in server.seen if r.body and
+          r.message.get("method") == "tools/call"], [1], "one went on")
+    same(status, 1, "violations: exit")
+    c.judge()
+
+
+def case_durable(c):
+    for durability in "group", "strict":
+        status, out, _ = c.run(OPEN + call(1) + call(2), Server(plain).url(), "--durability",
+                               durability)
+        same((status, sorted(a["id"] for a in out)), (0, [0, 1, 2]), f"durability {durability}")
+    c.judge(packs=2)
+
+
+def case_call_timeout(c):
+    def handle(server, request, s):
+        begin(server, request, s) or time.sleep(4)
+        return None if request.message is None or request.message.get("id") != 1 else False
+    status, out, _ = c.run(OPEN + call(1), Server(handle).url(), "--call-timeout", "1")
+    same(lost(out, 1)["code"], -31007, "--call-timeout")
+    c.judge()
+
+
+def case_signals(c):
+    def handle(server, request, s):
+        begin(server, request, s) or time.sleep(HURRY)
+    server = Server(handle)
+    p = c.start(server.url(), "--shutdown-timeout", "1")
+    p.stdin.write(OPEN + call(1))
+    read_line(p)
+    time.sleep(0.3)
+    begun = time.monotonic()
+    p.send_signal(signal.SIGTERM)
+    same(p.wait(HURRY), 2, "SIGTERM with a call in flight: not complete")
+    ok(time.monotonic() - begun < 4, "in time", time.monotonic() - begun)
+    ok("DELETE" in [r.method for r in server.seen], "the session is deleted all the same")
+    same([r["outcome_reason"] for r in c.receipts()], ["shutdown"], "its receipt")
+    c.judge()
+
+
+def case_hurry(c):
+    """SDK clients send SIGTERM two seconds after EOF; a stream must not hold us."""
+    def handle(server, request, s):
+        if request.method == "GET":
+            stream(s)
+            time.sleep(HURRY)
+        else:
+            plain(server, request, s)
+    p = c.start(Server(handle).url())
+    p.stdin.write(OPEN + call(1))
+    read_line(p), read_line(p)
+    begun = time.monotonic()
+    p.stdin.close()
+    same(p.wait(HURRY), 0, "EOF with an open stream")
+    ok(time.monotonic() - begun < 1.5, "at once", time.monotonic() - begun)
+    c.judge()
+
+
+def certificate(name, *subject):
+    path = os.path.join(WORK, name + ".pem")
+    made = subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                           "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", path + ".key",
+                           "-out", path, "-days", "2", "-subj", "/CN=x", "-addext",
+                           "subjectAltName=" + ",".join(subject)], capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    if made.returncode == 0:
+        context.load_cert_chain(path, path + ".key")
+    return (path, context) if made.returncode == 0 else (None, None)
+
+
+def case_tls(c):
+    if not shutil.which("openssl"):
+        print("# openssl is not installed")
+        return
+    good, context = certificate("good", "IP:127.0.0.1", "DNS:localhost")
+    other, wrong = certificate("wrong", "DNS:other.example")
+    status, out, err = c.run(OPEN + call(1), Server(plain, tls=context).url(), "--ca", good)
+    same((status, len(out)), (0, 2), "https with --ca: an address")
+    status, out, err = c.run(OPEN + call(1), Server(plain, tls=context).url("localhost"),
+                             "--ca", good)
+    same((status, len(out)), (0, 2), "a name")
+    server = Server(plain, tls=context)
+    status, out, err = c.run(OPEN, server.url())
+    ok("certificate" in lost(out, 0)["message"], "self-signed is refused", out)
+    same(server.seen, [], "and nothing was sent")
+    status, out, err = c.run(OPEN, Server(plain, tls=wrong).url(), "--ca", other)
+    ok("certificate" in lost(out, 0)["message"], "so is another's name", out)
+    status, out, err = c.run(OPEN, Server(plain).url().replace("http:", "https:"), "--ca", good)
+    ok("TLS" in lost(out, 0)["message"], "and a server that speaks no TLS", out)
+    c.judge(packs=2)
+
+
+def case_tls_large(c):
+    if not shutil.which("openssl"):
+        return
+    good, context = certificate("large", "IP:127.0.0.1")
+    size = 8 << 20
+
+    def handle(server, request, s):
+        begin(server, request, s) or reply(s, result(request, {
+            "t": "x" * size, "n": len(request.message["params"]["arguments"]["t"])}))
+    p = c.start(Server(handle, tls=context).url(), "--ca", good)
+    out, err = p.communicate(OPEN + call(1, t="y" * (2 << 20)), timeout=HURRY)
+    answers = [json.loads(l) for l in out.splitlines()]
+    same((p.returncode, len(answers[-1]["result"]["t"]), answers[-1]["result"]["n"]),
+         (0, size, 2 << 20), "large messages over TLS, both ways")
+    c.judge()
+
+
+def case_bad_input(c):
+    for what, flags in {
+        "no scheme": ["--upstream-url", "localhost:80/mcp"],
+        "a password": ["--upstream-url", "http://u:p@localhost/mcp"],
+        "a header of ours": ["--upstream-url", "http://h/", "--header", "Host=x"],
+        "a header without a value": ["--upstream-url", "http://h/", "--header", "X"],
+        "two lines": ["--upstream-url", "http://h/", "--header", "X=a\r\nY: b"],
+        "--ca without TLS": ["--upstream-url", "http://h/", "--ca", "/dev/null"],
+        "--ca without certificates": ["--upstream-url", "https://h/", "--ca", "/dev/null"],
+        "--ca that is not there": ["--upstream-url", "https://h/", "--ca", WORK + "/none"],
+        "--header for a command": ["--header", "A=b", "--", "true"],
+        "a command as well": ["--upstream-url", "http://h/", "--", "true"],
+    }.items():
+        p = subprocess.run([ASSAY, "mcp-proxy", "--audit-dir", c.dir, *flags],
+                           stdin=subprocess.DEVNULL, capture_output=True, timeout=HURRY)
+        said = [l for l in p.stderr.splitlines() if b"signing key" not in l]
+        same((p.returncode, p.stdout, len(said)), (3, b"", 1), f"refused: {what}")
+
+
+def main():
+    for name, function in list(globals().items()):
+        if name.startswith("case_" + ONLY):
+            begun = time.monotonic()
+            function(Case(name[5:]))
+            print(f"# {name[5:]}: {time.monotonic() - begun:.1f} s")
+    print(f"1..{count}")
+    if not failed:
+        shutil.rmtree(WORK, ignore_errors=True)
+    sys.exit(failed > 0)
+
+
+main()
