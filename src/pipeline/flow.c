@@ -93,8 +93,12 @@ static bool is_gated(const struct relay *r)
  */
 static str as_line(struct relay *r, enum direction d, str bytes, bool end)
 {
+    struct err err = { 0 };
+
     if (d == TO_SERVER || !r->upstream.client)
         return bytes;
+    if (r->line.cap > 4 * INTAKE_HOLD)
+        buf_release(&r->line);
     r->line.max = 2 * INTAKE_WHOLE;
     buf_reset(&r->line);
     buf_add(&r->line, bytes);
@@ -104,7 +108,10 @@ static str as_line(struct relay *r, enum direction d, str bytes, bool end)
     }
     if (end)
         buf_add_char(&r->line, '\n');
-    return buf_str(&r->line);
+    if (buf_check(&r->line, "a message as a line", &err) == 0)
+        return buf_str(&r->line);
+    flow_cut(r, d, &err);
+    return (str){ NULL, 0 };
 }
 
 /* A message or a piece of one, until its turn comes and its evidence is on disk. */

@@ -107,19 +107,28 @@ void client_kill(struct exchange *x)
     client_soon(c);
 }
 
-bool client_is_open(const struct exchange *x)
+/* The client may have cancelled it since, or another stream may have answered it. */
+static bool is_awaited(const struct exchange *x)
+{
+    const struct http_client *c = x->client;
+
+    return x->wants_answer && !x->answered &&
+           c->options.hooks->awaits(c->options.ctx, buf_str(&x->ids));
+}
+
+static bool is_open(const struct exchange *x)
 {
     if (x->state == EXCHANGE_DEAD || x->kind != EXCHANGE_POST)
         return false;
     return x->state == EXCHANGE_QUEUED || !x->wants_answer ||
-           (!x->answered && !x->endless);
+           (!x->endless && is_awaited(x));
 }
 
 bool http_client_is_busy(const struct http_client *c)
 {
     const struct exchange *x = c->exchanges;
 
-    while (x && !client_is_open(x))
+    while (x && !is_open(x))
         x = x->next;
     return x != NULL;
 }
@@ -328,13 +337,25 @@ void client_run(struct http_client *c, struct exchange *x)
     }
 }
 
+/* Streams that servers leave open although nobody waits for them any more. */
+static void make_room(struct http_client *c)
+{
+    for (struct exchange *x = c->exchanges; x; x = x->next) {
+        if (x->state == EXCHANGE_RUNNING && x->wants_answer && !x->speaking &&
+            !x->blocked && !is_awaited(x))
+            client_kill(x);
+    }
+}
+
 static void run_queue(struct http_client *c)
 {
     for (struct exchange *x = c->exchanges; x && !c->first; x = x->next) {
         if (x->state != EXCHANGE_QUEUED)
             continue;
-        if (c->conn_count >= HTTP_CONNS_MAX)
+        if (c->conn_count >= HTTP_CONNS_MAX) {
+            make_room(c);
             return;
+        }
         client_run(c, x);
     }
 }

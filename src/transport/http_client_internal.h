@@ -79,8 +79,7 @@ struct http_client {
 void client_run(struct http_client *c, struct exchange *x); /* send it, now */
 void client_soon(struct http_client *c); /* go on with what can go on, from the loop */
 struct exchange *client_add(struct http_client *c, enum exchange_kind kind);
-void client_kill(struct exchange *x);          /* no more of it; freed later */
-bool client_is_open(const struct exchange *x); /* somebody waits for it */
+void client_kill(struct exchange *x); /* no more of it; freed later */
 void client_say(const struct http_client *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 /* --- http_exchange.c: what comes back --- */

@@ -16,6 +16,7 @@ import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import time
@@ -52,6 +53,11 @@ QUICK = [
 SOAK = [("ts-v1", "legacy", s) for s in SERVERS] + [
     (c, m, s) for c in ("ts-v2", "python") for m in ("legacy", "auto") for s in SERVERS] + [
     (c, MODERN, s) for c in ("ts-v2", "python") for s in ("ts-v2", "python")]
+HTTP = [
+    ("ts-v1", "legacy", "everything"),
+    ("ts-v2", "auto", "everything"),
+    ("python", "legacy", "everything"),
+]
 
 
 def ok(good, what, why=""):
@@ -93,7 +99,7 @@ class Row:
 
     def __init__(self, client, how, server):
         self.name = "%s client (%s), %s server" % (client, how, server)
-        self.dir = os.path.join(work, "%s-%s-%s" % (client, how, server))
+        self.dir = os.path.join(work, "%s-%s-%s-%s" % (type(self).__name__, client, how, server))
         self.audit, self.root = self.dir + "/audit", self.dir + "/root"
         os.makedirs(self.dir)
         with open("%s/%s.json" % (here, PLANS.get(server, "small"))) as f:
@@ -119,6 +125,47 @@ class Row:
         self.tapped = self.run(*tap, self.dir + "/before", *self.proxy(), *tap, self.dir + "/behind")
         self.left = processes(self.dir)
         return self
+
+
+class HttpRow(Row):
+    """The same with a Streamable HTTP server: the client speaks HTTP to it, or stdio to us."""
+
+    def __init__(self, client, how, server):
+        super().__init__(client, how, server)
+        self.name = "%s client (%s), %s server over HTTP" % (client, how, server)
+
+    def both(self):
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            port = s.getsockname()[1]
+        url = "http://127.0.0.1:%d/mcp" % port
+        env = dict(os.environ, PORT=str(port), NODE_OPTIONS="--require %s/loopback.cjs" % here)
+        server = subprocess.Popen([*self.server[:-1], "streamableHttp"], env=env, stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            wait_for(port)
+            self.direct = self.ask(url)
+            self.tapped = self.ask(script(self.dir + "/server", [
+                sys.executable, here + "/tap.py", self.dir + "/before", assay, "mcp-proxy",
+                "--audit-dir", self.audit, "--upstream-url", url]))
+        finally:
+            server.terminate()
+            server.wait()
+        self.left = processes(self.dir)
+        return self
+
+    def ask(self, target):
+        return subprocess.run([*self.client, target], env=self.env, timeout=120, cwd=self.dir,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def wait_for(port):
+    for _ in range(200):
+        try:
+            socket.create_connection(("127.0.0.1", port)).close()
+            return
+        except OSError:
+            time.sleep(0.1)
 
 
 def processes(marker):
@@ -202,6 +249,8 @@ def check_row(row):
     direct, proxied = masked(row.direct.stdout), masked(row.tapped.stdout)
     ok(len(direct.splitlines()) > 5 and direct == proxied, row.name + ": the same answers", difference(direct, proxied))
     for way, what in (("in", "to the server"), ("out", "to the client")):
+        if isinstance(row, HttpRow):
+            continue  # nobody sees both sides
         before, behind = streams(row, "before", way), streams(row, "behind", way)
         ok(before == behind and b"".join(before) != b"", "%s: the same bytes %s" % (row.name, what),
            difference(b"".join(before), b"".join(behind)))
@@ -270,7 +319,7 @@ def check_shutdown(name, *stays):
 
 def main():
     found = []
-    rows = [Row(*r) for r in (SOAK if mode == "soak" else QUICK)]
+    rows = [Row(*r) for r in (SOAK if mode == "soak" else QUICK)] + [HttpRow(*r) for r in HTTP]
     with concurrent.futures.ThreadPoolExecutor(3) as pool:
         for done in [pool.submit(row.both) for row in rows]:
             found += check_row(done.result())

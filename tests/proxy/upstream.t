@@ -704,6 +704,34 @@ def case_call_timeout(c):
     c.judge()
 
 
+def case_abandoned(c):
+    """Streams that stay open although the client has cancelled: bounded, and no hindrance."""
+    def handle(server, request, s):
+        if begin(server, request, s):
+            return
+        if request.message["params"]["name"] == "t":
+            reply(s, result(request))
+        else:
+            stream(s)
+            s.recv(1)
+            return False
+    server = Server(handle)
+    p = c.start(server.url())
+    p.stdin.write(OPEN)
+    read_line(p)
+    for n in range(1, 271):
+        p.stdin.write(call(n, "slow") + line(None, "notifications/cancelled", requestId=n))
+    p.stdin.write(call(999))
+    same(read_line(p)["id"], 999, "after 270 streams that nobody ends")
+    begun = time.monotonic()
+    p.stdin.close()
+    same(p.wait(HURRY), 2, "cancelled calls without an answer are lost")
+    ok(time.monotonic() - begun < 3, "and not waited for", time.monotonic() - begun)
+    same({r["outcome_reason"] for r in c.receipts() if r["outcome"] == "timeout"},
+         {"cancelled"}, "as what they are")
+    c.judge()
+
+
 def case_signals(c):
     def handle(server, request, s):
         begin(server, request, s) or time.sleep(HURRY)

@@ -1,26 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 // A plan, carried out by one of the TypeScript SDK's clients:
-//     node client.mjs v1|v2 MODE PLAN COMMAND [ARG…]
+//     node client.mjs v1|v2 MODE PLAN COMMAND|URL [ARG…]
 // MODE is legacy, auto or a protocol version (v2 only). PLAN is a JSON file: a list of steps
 // [verb, …]. Prints one line of JSON per answer, last how long the end took.
 import { readFileSync } from 'node:fs';
 
 const [sdk, mode, plan, command, ...args] = process.argv.slice(2);
+const isUrl = /^https?:/.test(command);
 const asked = [];
 
 async function makeV1(info, capabilities) {
     const { Client } = await import('@modelcontextprotocol/sdk/client/index.js');
     const { StdioClientTransport } = await import('@modelcontextprotocol/sdk/client/stdio.js');
+    const { StreamableHTTPClientTransport } =
+        await import('@modelcontextprotocol/sdk/client/streamableHttp.js');
     const types = await import('@modelcontextprotocol/sdk/types.js');
     const client = new Client(info, { capabilities });
     client.setRequestHandler(types.CreateMessageRequestSchema, sample);
     client.setRequestHandler(types.ElicitRequestSchema, elicit);
     client.setRequestHandler(types.ListRootsRequestSchema, roots);
-    return [client, StdioClientTransport];
+    return [client, isUrl ? StreamableHTTPClientTransport : StdioClientTransport];
 }
 
 async function makeV2(info, capabilities) {
-    const { Client } = await import('@modelcontextprotocol/client');
+    const { Client, StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client');
     const { StdioClientTransport } = await import('@modelcontextprotocol/client/stdio');
     const options = { capabilities };
     if (mode !== 'legacy')
@@ -29,7 +32,7 @@ async function makeV2(info, capabilities) {
     client.setRequestHandler('sampling/createMessage', sample);
     client.setRequestHandler('elicitation/create', elicit);
     client.setRequestHandler('roots/list', roots);
-    return [client, StdioClientTransport];
+    return [client, isUrl ? StreamableHTTPClientTransport : StdioClientTransport];
 }
 
 // What a server may ask us: always the same answer, and a note that it did.
@@ -89,7 +92,8 @@ const verbs = {
 const info = { name: 'interop', version: '1.0.0' };
 const capabilities = { sampling: {}, elicitation: {}, roots: { listChanged: true } };
 const [client, Transport] = await (sdk === 'v1' ? makeV1 : makeV2)(info, capabilities);
-const transport = new Transport({ command, args, env: process.env, stderr: 'ignore' });
+const transport = isUrl ? new Transport(new URL(command))
+    : new Transport({ command, args, env: process.env, stderr: 'ignore' });
 await client.connect(transport);
 for (const [verb, ...rest] of JSON.parse(readFileSync(plan, 'utf8'))) {
     let answer;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A plan, carried out by the Python SDK's client:  client.py MODE PLAN COMMAND [ARG...]
+"""A plan, carried out by the Python SDK's client:  client.py MODE PLAN COMMAND|URL [ARG...]
 
 As client.mjs: one line of JSON per answer.
 """
@@ -64,7 +64,8 @@ async def main():
     with open(plan) as f:
         steps = json.load(f)
     with open(os.devnull, "w") as nowhere:
-        async with Client(stdio_client(parameters, errlog=nowhere), mode=mode) as client:
+        server = command if command.startswith("http") else stdio_client(parameters, errlog=nowhere)
+        async with Client(server, mode=mode) as client:
             for verb, *rest in steps:
                 if verb not in VERBS:
                     continue
