@@ -57,6 +57,8 @@ HTTP = [
     ("ts-v1", "legacy", "everything"),
     ("ts-v2", "auto", "everything"),
     ("python", "legacy", "everything"),
+    ("python", "auto", "python"),
+    ("ts-v2", MODERN, "python"),
 ]
 
 
@@ -140,7 +142,8 @@ class HttpRow(Row):
             port = s.getsockname()[1]
         url = "http://127.0.0.1:%d/mcp" % port
         env = dict(os.environ, PORT=str(port), NODE_OPTIONS="--require %s/loopback.cjs" % here)
-        server = subprocess.Popen([*self.server[:-1], "streamableHttp"], env=env, stdin=subprocess.DEVNULL,
+        words = ["streamableHttp" if w == "stdio" else w for w in self.server]
+        server = subprocess.Popen(words, env=env, stdin=subprocess.DEVNULL,
                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             wait_for(port)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server on the Python SDK, over stdio."""
+"""A server on the Python SDK, over stdio; over Streamable HTTP where PORT is set."""
+import os
+
 import anyio
 from mcp.server.mcpserver import Context, MCPServer
 
@@ -39,4 +41,7 @@ def note() -> str:
     return "a note"
 
 
-server.run("stdio")
+if "PORT" in os.environ:
+    server.run("streamable-http", port=int(os.environ["PORT"]))
+else:
+    server.run("stdio")
