@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A stdio client in front of a server over HTTP: assay mcp-proxy --upstream-url.
 
-    upstream.t - [quick [CASE]]
+    upstream.t - [quick [CASE]]    a CASE runs only those whose names begin so
 
 The server is a few lines of sockets in this file, because what it does no library would
 do. Afterwards every log and every pack verifies.
@@ -11,41 +11,18 @@ import glob
 import io
 import json
 import os
-import re
 import shutil
 import signal
 import socket
 import ssl
 import subprocess
-import sys
-import tempfile
 import threading
 import time
 
-ASSAY = os.path.abspath(os.environ["ASSAY"])
-ONLY = sys.argv[3] if len(sys.argv) > 3 else ""
-WORK = os.path.realpath(tempfile.mkdtemp(prefix="assay-upstream-"))
-HURRY = 60  # seconds; whatever takes longer hangs
-MEMORY = 64 << 10  # KiB of anonymous memory that a proxy may have
-SANITIZED = b"__asan_init" in open(ASSAY, "rb").read()
-os.environ["ASSAY_HOME"] = os.path.join(WORK, "home")
-count = failed = 0
+import lab
+from lab import ASSAY, HURRY, MEMORY, SANITIZED, WORK, memory, run_cases, tap
 
-
-def ok(good, what, *why):
-    global count, failed
-    count += 1
-    failed += not good
-    print(f"{'ok' if good else 'not ok'} {count} - {what}")
-    for line in [] if good else why:
-        for part in str(line)[:2000].splitlines():
-            print(f"# {part}")
-    sys.stdout.flush()
-    return good
-
-
-def same(got, want, what):
-    return ok(got == want, what, f"got  {got!r:.900}", f"want {want!r:.900}")
+ok, same = tap.ok, tap.same
 
 
 # --- the server ---
@@ -178,46 +155,19 @@ OPEN = line(0, "initialize", protocolVersion="2025-06-18", capabilities={},
             clientInfo={"name": "c", "version": "1"}) + line(None, "notifications/initialized")
 
 
-class Case:
-    def __init__(self, name):
-        self.name = name
-        self.dir = os.path.join(WORK, name)
+class Case(lab.Case):
+    """With a URL where others have the mode of a server."""
 
-    def start(self, url, *flags):
-        return subprocess.Popen([ASSAY, "mcp-proxy", "--audit-dir", self.dir, *flags,
-                                 "--upstream-url", url], stdin=subprocess.PIPE,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0)
+    def command(self, url, *flags, argument=None):
+        return [ASSAY, "mcp-proxy", "--audit-dir", self.dir, *flags, "--upstream-url", url]
 
     def run(self, data, url, *flags):
-        p = self.start(url, *flags)
-        try:
-            out, err = p.communicate(data, timeout=HURRY)
-        except subprocess.TimeoutExpired:
-            p.kill()
-            out, err = p.communicate()
-            return "hangs", [], err.decode()
-        return p.returncode, [json.loads(l) for l in out.splitlines()], err.decode()
+        """Returns status, answers, what was said."""
+        status, out, err = super().run(data, url, *flags)
+        return status, [json.loads(l) for l in out.splitlines()], err.decode()
 
-    def events(self, kind):
-        found = []
-        for path in sorted(glob.glob(self.dir + "/log/segments/*.jsonl")):
-            found += [json.loads(l) for l in open(path, "rb")]
-        return [e for e in found if e["type"] == kind]
-
-    def receipts(self):
-        found = []
-        for path in sorted(glob.glob(self.dir + "/receipts/*.jsonl")):
-            found += [json.loads(l) for l in open(path, "rb")]
-        return [r for r in found if r["type"] == "mcp_tool_call"]
-
-    def judge(self, packs=1):
-        check = subprocess.run([ASSAY, "log", "verify", self.dir], capture_output=True)
-        ok(check.returncode == 0, f"{self.name}: the log verifies", check.stdout, check.stderr)
-        found = glob.glob(self.dir + "/packs/proof_pack_*")
-        same(len(found), packs, f"{self.name}: packs")
-        for path in found:
-            check = subprocess.run([ASSAY, "verify-pack", path], capture_output=True)
-            ok(check.returncode == 0, f"{self.name}: the pack verifies", check.stdout)
+    def of(self, kind):
+        return [e for e in self.events() if e["type"] == kind]
 
 
 def read_line(p):
@@ -263,7 +213,7 @@ def case_plain(c):
     same([r.headers.get("mcp-session-id") for r in server.seen if r.method == "DELETE"],
          ["s1"], "the session is deleted")
     ok(server.connections <= 3, "connections are used again", server.connections)
-    start = c.events("session_start")[0]
+    start = c.of("session_start")[0]
     same((start["transport"], start["client_transport"], start["server_id"]),
          ("streamable-http", "stdio", f"127.0.0.1:{server.port}"), "session_start")
     same([r["server_transport"] for r in c.receipts()], ["streamable-http"] * 2, "receipts")
@@ -431,7 +381,7 @@ def case_cut_long(c):
     out, err = p.communicate(OPEN + call(1), timeout=HURRY)
     same(p.returncode, 2, "cut in a long message: not complete")
     ok(b"in its answer" in err, "and says why", err)
-    same([e["reason"] for e in c.events("message_cut")], ["server_lost"], "message_cut")
+    same([e["reason"] for e in c.of("message_cut")], ["server_lost"], "message_cut")
     c.judge()
 
 
@@ -501,7 +451,7 @@ def case_ipv6(c):
     try:
         server = Server(plain, family=socket.AF_INET6)
     except OSError as e:
-        print(f"# no IPv6 here: {e}")
+        tap.skip("IPv6", f"there is none here: {e}")
         return
     status, out, _ = c.run(OPEN + call(1), server.url("[::1]"))
     same((status, len(out)), (0, 2), "IPv6")
@@ -580,9 +530,7 @@ def case_large(c):
     while lines < 2 and (data := p.stdout.read(1 << 20)):
         got += len(data)
         lines += data.count(b"\n")
-        with open(f"/proc/{p.pid}/status") as f:
-            most = max(most, sum(int(n) for n in re.findall(r"Rss(?:Anon|Shmem):\s+(\d+)",
-                                                             f.read())))
+        most = max(most, memory(p.pid))
     ok(lines == 2 and got > 2 * size, "two long answers at once, one after the other", got)
     ok(SANITIZED or most < MEMORY, "in little memory", most)
     p.stdin.close()
@@ -610,9 +558,7 @@ def case_stalled_reader(c):
     first = sent[0]
     time.sleep(0.5)
     ok(first == sent[0] and first < 8000, "the server waits", first, sent[0])
-    with open(f"/proc/{p.pid}/status") as f:
-        rss = sum(int(n) for n in re.findall(r"Rss(?:Anon|Shmem):\s+(\d+)", f.read()))
-    ok(SANITIZED or rss < MEMORY, "in little memory", rss)
+    ok(SANITIZED or memory(p.pid) < MEMORY, "in little memory", memory(p.pid))
     lines, out = 0, io.BufferedReader(p.stdout)
     while json.loads(out.readline()).get("id") != 1:
         lines += 1
@@ -781,7 +727,7 @@ def certificate(name, *subject):
 
 def case_tls(c):
     if not shutil.which("openssl"):
-        print("# openssl is not installed")
+        tap.skip("TLS", "openssl is not installed")
         return
     good, context = certificate("good", "IP:127.0.0.1", "DNS:localhost")
     other, wrong = certificate("wrong", "DNS:other.example")
@@ -803,6 +749,7 @@ def case_tls(c):
 
 def case_tls_large(c):
     if not shutil.which("openssl"):
+        tap.skip("large messages over TLS", "openssl is not installed")
         return
     good, context = certificate("large", "IP:127.0.0.1")
     size = 8 << 20
@@ -837,16 +784,4 @@ def case_bad_input(c):
         same((p.returncode, p.stdout, len(said)), (3, b"", 1), f"refused: {what}")
 
 
-def main():
-    for name, function in list(globals().items()):
-        if name.startswith("case_" + ONLY):
-            begun = time.monotonic()
-            function(Case(name[5:]))
-            print(f"# {name[5:]}: {time.monotonic() - begun:.1f} s")
-    print(f"1..{count}")
-    if not failed:
-        shutil.rmtree(WORK, ignore_errors=True)
-    sys.exit(failed > 0)
-
-
-main()
+run_cases(globals(), Case)
