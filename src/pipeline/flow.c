@@ -324,6 +324,8 @@ void flow_cut(struct relay *r, enum direction d, const struct err *why_cut)
                                  "ca495991b7852b855") };
     struct err ignored;
 
+    if (r->cut)
+        return; /* the server goes on for a moment */
     relay_say(r, "%s; the connection is cut", why_cut->msg);
     message_event(&e, EVENT_MESSAGE_CUT, &m);
     event_add_cstr(&e, "reason",

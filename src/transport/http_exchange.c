@@ -310,6 +310,9 @@ static void note_session(struct exchange *x, const struct http_head *h)
     buf_reset(&c->session);
     if (id.n <= HTTP_SESSION_MAX)
         buf_add(&c->session, id);
+    else
+        client_say(c, "the server's session id is longer than %zu bytes and not used",
+                   HTTP_SESSION_MAX);
 }
 
 /* What a person should know of a refusal. */

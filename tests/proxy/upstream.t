@@ -538,6 +538,23 @@ def case_large(c):
     c.judge()
 
 
+def case_too_large(c):
+    """A message over the limit: cut once, while the server still sends."""
+    def handle(server, request, s):
+        if begin(server, request, s):
+            return
+        stream(s)
+        chunk(s, "data: ")
+        for _ in range(200):
+            chunk(s, "x" * 65536)
+            time.sleep(0.02)
+    p = c.start(Server(handle).url(), "--max-message-bytes", "1000000")
+    p.communicate(OPEN + call(1), timeout=HURRY)
+    same(p.returncode, 2, "a message that is too large: not complete")
+    same([e["reason"] for e in c.of("message_cut")], ["too_large"], "cut once")
+    c.judge()
+
+
 def case_stalled_reader(c):
     """A client that does not read stops the server."""
     sent = [0]
