@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/codec.h"
 #include "base/err.h"
 
 static size_t maximum(const struct buf *b)
@@ -71,14 +72,9 @@ void buf_add_slowly(struct buf *b, str bytes)
 
 void buf_add_u64(struct buf *b, uint64_t value)
 {
-    char digits[20];
-    size_t at = sizeof(digits);
+    char digits[U64_DIGITS];
 
-    do {
-        digits[--at] = (char)('0' + value % 10);
-        value /= 10;
-    } while (value);
-    buf_add(b, str_of(digits + at, sizeof(digits) - at));
+    buf_add(b, str_of(digits, u64_format(digits, value)));
 }
 
 void buf_add_i64(struct buf *b, int64_t value)

@@ -173,3 +173,16 @@ bool u64_parse(uint64_t *out, str text)
     *out = value;
     return true;
 }
+
+size_t u64_format(char out[static U64_DIGITS], uint64_t value)
+{
+    char digits[U64_DIGITS];
+    size_t at = sizeof(digits);
+
+    do {
+        digits[--at] = (char)('0' + value % 10);
+        value /= 10;
+    } while (value);
+    memcpy(out, digits + at, sizeof(digits) - at);
+    return sizeof(digits) - at;
+}

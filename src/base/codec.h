@@ -36,4 +36,9 @@ bool base64_decode_exact(void *out, size_t n, str text);
 /* A decimal number without sign, leading zero or overflow; false otherwise. */
 bool u64_parse(uint64_t *out, str text);
 
+#define U64_DIGITS 20
+
+/* The same the other way; how many digits were written. */
+size_t u64_format(char out[static U64_DIGITS], uint64_t value);
+
 #endif

@@ -130,8 +130,28 @@ static void test_no_room(void)
     ok(b.failed && b.n == 0, "nor two groups of base64");
 }
 
+static void test_formatting_numbers(void)
+{
+    static const struct {
+        uint64_t value;
+        const char *text;
+    } rows[] = { { 0, "0" },
+                 { 9, "9" },
+                 { 10, "10" },
+                 { 1000000, "1000000" },
+                 { UINT64_MAX, "18446744073709551615" } };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        char digits[U64_DIGITS];
+
+        ok(str_is(str_of(digits, u64_format(digits, rows[i].value)), rows[i].text),
+           "%s is written", rows[i].text);
+    }
+}
+
 int main(void)
 {
+    test_formatting_numbers();
     test_base64();
     test_base64_is_strict();
     test_hex();

@@ -83,22 +83,16 @@ static int each_board(struct visit *v, visit_board *each, struct err *err)
 
 /* --- list --- */
 
-static void hex_of(char out[static 2 * PIN_HASH_SIZE + 1], const struct pin *p)
-{
-    hex_encode(out, p->hash.bytes, PIN_HASH_SIZE);
-    out[2 * PIN_HASH_SIZE] = '\0';
-}
-
 static void list_text(struct visit *v, const struct pin *pin, const struct pin *offered)
 {
-    char hash[2 * PIN_HASH_SIZE + 1];
+    char hash[PIN_HEX];
 
     buf_printf(&v->text, "  %s%-8s%s ", offered ? paint(stdout, PAINT_YELLOW) : "",
                offered ? "changed" : "pinned", offered ? paint(stdout, PAINT_END) : "");
-    hex_of(hash, pin);
+    pin_hex(hash, &pin->hash);
     buf_add(&v->text, str_first(str_from(hash), HASH_SHOWN));
     if (offered) {
-        hex_of(hash, offered);
+        pin_hex(hash, &offered->hash);
         buf_printf(&v->text, " -> %.*s", HASH_SHOWN, hash);
     }
     buf_add(&v->text, STR("  "));
@@ -109,16 +103,16 @@ static void list_text(struct visit *v, const struct pin *pin, const struct pin *
 static void list_json(struct visit *v, const char *server, const struct pin *pin,
                       const struct pin *offered)
 {
-    char hash[2 * PIN_HASH_SIZE + 1];
+    char hash[PIN_HEX];
 
     pretty_object(&v->json, NULL);
     pretty_text(&v->json, "server", server);
     pretty_string(&v->json, "tool", pin->name);
     pretty_text(&v->json, "state", offered ? "changed" : "pinned");
-    hex_of(hash, pin);
+    pin_hex(hash, &pin->hash);
     pretty_text(&v->json, "pinned", hash);
     if (offered) {
-        hex_of(hash, offered);
+        pin_hex(hash, &offered->hash);
         pretty_text(&v->json, "offered", hash);
     } else {
         pretty_null(&v->json, "offered");
@@ -185,11 +179,11 @@ static int accept_change(struct visit *v, struct pinboard *b, const char *name,
                          struct err *err)
 {
     const struct pin *offered = pins_find(&b->offered, str_from(v->request->accept));
-    char hash[2 * PIN_HASH_SIZE + 1];
+    char hash[PIN_HEX];
 
     if (strcmp(name, v->name) != 0 || !offered)
         return 0;
-    hex_of(hash, offered);
+    pin_hex(hash, &offered->hash);
     if (pins_put(&b->pins, offered, err) < 0 || pinboard_save_pins(b, err) < 0)
         return -1;
     if (v->request->json)

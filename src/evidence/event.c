@@ -108,27 +108,6 @@ void event_add_cstr(struct event *e, const char *name, const char *utf8)
     event_add_text(e, name, str_from(utf8));
 }
 
-static void add_quoted(struct buf *out, str plain)
-{
-    char *to = buf_room(out, plain.n + 2);
-
-    if (!to)
-        return;
-    to[0] = '"';
-    if (plain.n)
-        memcpy(to + 1, plain.p, plain.n);
-    to[plain.n + 1] = '"';
-    out->n += plain.n + 2;
-}
-
-void event_add_plain(struct event *e, const char *name, str ascii)
-{
-    struct event_member *m = begin_member(e, name);
-
-    add_quoted(&e->text, ascii);
-    end_member(e, m);
-}
-
 void event_add_int(struct event *e, const char *name, int64_t value)
 {
     struct event_member *m = begin_member(e, name);
@@ -231,18 +210,6 @@ static char *put(char *to, str s)
     return to + s.n;
 }
 
-static char *put_number(char *to, uint64_t value)
-{
-    char digits[20];
-    size_t at = sizeof(digits);
-
-    do {
-        digits[--at] = (char)('0' + value % 10);
-        value /= 10;
-    } while (value);
-    return put(to, str_of(digits + at, sizeof(digits) - at));
-}
-
 static char *put_common(char *to, unsigned which, const struct event *e,
                         const struct event_place *place)
 {
@@ -252,7 +219,8 @@ static char *put_common(char *to, unsigned which, const struct event *e,
         digest_hex(to, &place->prev);
         return put(to + 2 * DIGEST_SIZE, STR("\","));
     case 1:
-        to = put_number(put(to, STR("\"seq\":")), place->seq);
+        to = put(to, STR("\"seq\":"));
+        to += u64_format(to, place->seq);
         return put(to, STR(","));
     case 2:
         to = put(to, STR("\"ts\":\""));

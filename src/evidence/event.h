@@ -89,8 +89,6 @@ void event_copy(struct event *to, const struct event *from); /* `to` is reused *
 
 void event_add_text(struct event *e, const char *name, str utf8);
 void event_add_cstr(struct event *e, const char *name, const char *utf8);
-void event_add_plain(struct event *e, const char *name,
-                     str ascii); /* nothing to escape */
 void event_add_int(struct event *e, const char *name, int64_t value);
 void event_add_bool(struct event *e, const char *name, bool value);
 void event_add_digest(struct event *e, const char *name, const struct digest *d);

@@ -31,9 +31,7 @@ struct exchange;
 struct loop;
 struct resolver;
 
-#define GUARD_NAMES_MAX                                                                  \
-    64 /* names of one message that are looked up; more are denied                       \
-        */
+#define GUARD_NAMES_MAX 64 /* looked up for one message; more are denied */
 
 /* A message that waits for its names. */
 struct aside {
@@ -70,7 +68,7 @@ struct guard {
     struct policy_file file;
     bool has_names; /* the policy may want names to be looked up */
     struct counters counters;
-    char cwd[4096];
+    char cwd[FILE_PATH_MAX]; /* "": not known, relative paths are refused */
     struct arena arena;
     struct decision decision;
     struct call_decision record; /* the decision, as evidence has it */

@@ -218,21 +218,12 @@ static void pin_anew(struct list *l, uint32_t tool, const struct pin *now)
     say_of(g, "tool", now->name, "is new since this server's tools were pinned");
 }
 
-static const char *hex_of(const struct pin *p, char out[static 2 * DIGEST_SIZE])
-{
-    struct digest d;
-
-    memcpy(d.bytes, p->hash.bytes, DIGEST_SIZE);
-    digest_hex(out, &d);
-    return out;
-}
-
 static void note_change(struct list *l, uint32_t tool, const struct pin *was,
                         const struct pin *now)
 {
     struct guard *g = l->g;
     const struct pin *offered = pins_find(&g->board.offered, now->name);
-    char after[500], from[2 * DIGEST_SIZE], to[2 * DIGEST_SIZE];
+    char after[500], from[PIN_HEX], to[PIN_HEX];
 
     if (is_offer(offered, now) && offered->seen)
         return; /* said before */
@@ -240,12 +231,14 @@ static void note_change(struct list *l, uint32_t tool, const struct pin *was,
     keep_definition(g, l->j, tool, now);
     tell_change(g, was, now);
     offer(l, now);
+    pin_hex(from, &was->hash);
+    pin_hex(to, &now->hash);
     snprintf(after, sizeof(after),
              "changed since it was pinned%s: %.*s… is now %.*s…; compare these files in "
              "'%.200s', then: assay policy pin --accept TOOL",
              guard_pin(g) == POLICY_PIN_STRICT && g->options.enforce ? ", and is refused"
                                                                      : "",
-             HASH_SHOWN, hex_of(was, from), HASH_SHOWN, hex_of(now, to), g->board.dir);
+             HASH_SHOWN, from, HASH_SHOWN, to, g->board.dir);
     say_of(g, "the definition of tool", now->name, after);
 }
 

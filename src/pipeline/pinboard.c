@@ -118,12 +118,10 @@ int pinboard_keep(const struct pinboard *b, const struct json *j, uint32_t tool,
 {
     CLEANUP(buf_release) struct buf text = { .max = PINBOARD_MAX };
     struct sink sink = buf_sink(&text);
-    char path[FILE_PATH_MAX], name[2 * DIGEST_SIZE + 6];
-    struct digest d;
+    char path[FILE_PATH_MAX], hex[PIN_HEX], name[PIN_HEX + 5];
 
-    memcpy(d.bytes, p->hash.bytes, DIGEST_SIZE);
-    digest_hex(name, &d);
-    memcpy(name + 2 * DIGEST_SIZE, ".json", 6);
+    pin_hex(hex, &p->hash);
+    snprintf(name, sizeof(name), "%s.json", hex);
     if (jcs_write(j, tool, JCS_RFC8785, &sink, err) < 0 ||
         buf_check(&text, "a tool's definition", err) < 0 ||
         file_make_dirs(b->dir, 0700, err) < 0 || path_join(path, b->dir, name, err) < 0)

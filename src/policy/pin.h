@@ -16,6 +16,7 @@
 
 #include "base/attr.h"
 #include "base/buf.h"
+#include "base/codec.h"
 #include "base/sink.h"
 #include "base/str.h"
 #include "json/json.h"
@@ -28,6 +29,14 @@ struct err;
 struct pin_hash {
     uint8_t bytes[PIN_HASH_SIZE];
 };
+
+#define PIN_HEX (2 * PIN_HASH_SIZE + 1) /* with its NUL */
+
+static inline void pin_hex(char out[static PIN_HEX], const struct pin_hash *h)
+{
+    hex_encode(out, h->bytes, sizeof(h->bytes));
+    out[PIN_HEX - 1] = '\0';
+}
 
 /* A running hash of the caller: what is written goes in, finish() gives the result and
  * starts anew. */

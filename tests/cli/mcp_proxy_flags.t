@@ -54,6 +54,8 @@ refused "given twice" --durability write --durability group
 refused "either --upstream-url or a server" --upstream-url http://localhost/mcp
 refused "there is no flag" --listen 127.0.0.1:1
 refused "cannot open" --policy p.yaml
+refused "it is one of off, warn, strict" --pin x
+refused "is for --profile guard" --show-denied-tools
 refused "there is no flag" --workbench
 refused "not both" --auto-pack --no-auto-pack
 refused "--pack-interval is" --pack-interval 0r

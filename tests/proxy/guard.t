@@ -731,11 +731,14 @@ def case_status(c):
             ("guard", b"no JSON\n", 1), ("audit", b"no JSON\n", 0), ("guard", b"\n", 0)]
     for n, (profile, data, want) in enumerate(rows):
         one = Case(f"{c.name}-{n}")
-        tap.same(guard(one, data, profile=profile)[0], want, f"{profile}, {data[:60]}: status")
+        status, _, _, err = guard(one, data, profile=profile)
+        tap.same(status, want, f"{profile}, {data[:60]}: status")
+        tap.ok(("1 message was denied by the policy" in err) == (want == 1), "and why", err)
     one = Case(c.name + "-lost")
-    status, *_ = guard(one, call(1, "shell_exec") + call(2, "good"), "--shutdown-timeout", "0",
+    status, _, _, err = guard(one, call(1, "shell_exec") + call(2, "good"), "--shutdown-timeout", "0",
                        mode="silent")
     tap.same(status, 2, "a lost call comes before a denied one")
+    tap.ok("1 message was not answered" in err, "and is said", err)
 
 
 def case_bad_policy(c):
