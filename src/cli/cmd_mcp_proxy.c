@@ -13,7 +13,7 @@
 #include "cli/server_name.h"
 #include "cli/status.h"
 #include "pipeline/policy_file.h"
-#include "pipeline/relay.h"
+#include "pipeline/solo.h"
 #include "pipeline/upstream.h"
 
 #define DEFAULT_SHUTDOWN 10                 /* s */
@@ -328,15 +328,15 @@ static int prepare(struct run *r, struct err *err)
 }
 
 /* The first that holds. */
-static enum exit_code decide(const struct relay_outcome *o, bool failed)
+static enum exit_code decide(const struct solo_outcome *o, bool failed)
 {
     if (failed && !o->started)
         return EXIT_BAD_INPUT;
-    if (failed || !o->complete || o->evidence_lost)
+    if (failed || !o->session.complete || o->evidence_lost)
         return EXIT_INTEGRITY;
     if (o->interrupted)
         return EXIT_SIGINT;
-    return o->violations ? EXIT_NO : EXIT_GOOD;
+    return o->session.violations ? EXIT_NO : EXIT_GOOD;
 }
 
 static void note_count(struct run *r, uint64_t n, const char *what, const char *more)
@@ -348,31 +348,32 @@ static void note_count(struct run *r, uint64_t n, const char *what, const char *
     status_note(&r->status, sentence);
 }
 
-static enum exit_code conclude(struct run *r, const struct relay_outcome *o, bool failed)
+static enum exit_code conclude(struct run *r, const struct solo_outcome *o, bool failed)
 {
     enum exit_code code = decide(o, failed);
 
-    if (o->violations)
-        note_count(r, o->violations, "denied by the policy",
+    if (o->session.violations)
+        note_count(r, o->session.violations, "denied by the policy",
                    r->relay.enforce ? "" : ", and sent on: this is the profile audit");
-    if (o->unanswered)
-        note_count(r, o->unanswered, "not answered", "; the session is not complete");
+    if (o->session.unanswered)
+        note_count(r, o->session.unanswered, "not answered",
+                   "; the session is not complete");
     if (o->evidence_lost)
         status_error(&r->status, "evidence was lost; the log says how much");
-    if (o->packed)
-        status_pack(&r->status, &o->pack);
+    if (o->session.packed)
+        status_pack(&r->status, &o->session.pack);
     if (o->started)
-        status_end(&r->status, o->complete, o->calls, code);
+        status_end(&r->status, o->session.complete, o->session.calls, code);
     if (o->abandoned)
-        _exit(code); /* a thread is still at work for the dead: relay.h */
+        _exit(code); /* a thread is still at work for the dead: solo.h */
     return code;
 }
 
 static enum exit_code record(struct run *r)
 {
-    struct relay_outcome outcome = { .complete = false };
+    struct solo_outcome outcome = { .started = false };
     struct err err = { .code = ERR_NONE };
-    bool failed = prepare(r, &err) < 0 || relay_run(&r->relay, &outcome, &err) < 0;
+    bool failed = prepare(r, &err) < 0 || solo_run(&r->relay, &outcome, &err) < 0;
 
     if (failed)
         status_error(&r->status, err.msg);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The way of a message: intake, evidence, and on. */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/err.h"
 #include "pipeline/answer.h"
@@ -20,6 +21,8 @@ void flow_send(struct relay *r, enum direction d, struct exchange *x, str bytes,
     struct err err;
 
     *sent = bytes.n == 0 || e->type->send(e, x, bytes, end, &err) == 0;
+    if (!*sent && d == TO_CLIENT && e->type->answered)
+        return; /* whoever asked is gone; others are not */
     if (!*sent && d == TO_CLIENT) {
         r->client_gone = true;
         relay_why(r, "broken_pipe", false);
@@ -29,6 +32,33 @@ void flow_send(struct relay *r, enum direction d, struct exchange *x, str bytes,
     /* A reader that stalls stops the writer. */
     if (e->type->queued(e) + r->gate.bytes[d] > RELAY_QUEUE_STOP)
         r->side[other(d)]->type->read(r->side[other(d)], false);
+}
+
+static void note_answers(struct relay *r, enum direction d, struct exchange *x,
+                         unsigned answered)
+{
+    struct endpoint *e = r->side[d];
+
+    if (e->type->answered && answered)
+        e->type->answered(e, x, answered);
+}
+
+void flow_say(struct relay *r, enum direction d, struct exchange *x, str lines)
+{
+    bool sent;
+
+    if (!r->side[d]->type->answered) {
+        flow_send(r, d, x, lines, true, &sent);
+        return;
+    }
+    while (lines.n) {
+        const char *end = memchr(lines.p, '\n', lines.n);
+        size_t n = end ? (size_t)(end - lines.p) + 1 : lines.n;
+
+        flow_send(r, d, x, str_first(lines, n), true, &sent);
+        note_answers(r, d, x, 1);
+        lines = str_skip(lines, n);
+    }
 }
 
 static bool may_read(const struct relay *r, enum direction to)
@@ -62,13 +92,12 @@ static void evidence_failed(struct relay *r, const struct err *why_failed)
 static void refuse(struct relay *r, enum direction d, struct exchange *x)
 {
     CLEANUP(buf_release) struct buf answer = { .max = 2 * TAP_ANSWERS_MAX };
-    bool sent;
 
     buf_add(&answer, buf_str(&r->tap.answers)); /* to what was refused before */
     answer_refusals(&answer, &r->tap, d);
     tap_refused(&r->tap);
     if (answer.n)
-        flow_send(r, TO_CLIENT, x, buf_str(&answer), true, &sent);
+        flow_say(r, TO_CLIENT, x, buf_str(&answer));
 }
 
 /* With --investigation: the whole message, before it goes on. */
@@ -88,6 +117,11 @@ static bool is_gated(const struct relay *r)
     return log_durability_of(r->o->log) != LOG_WRITE;
 }
 
+static bool has_lines(const struct relay *r, enum direction d)
+{
+    return r->side[d]->type->is_lines;
+}
+
 /* On stdio a message is a line: what came over HTTP without an end gets one, and line
  * ends inside of it, which can only stand between the parts of a JSON text, are spaces.
  */
@@ -95,7 +129,7 @@ static str as_line(struct relay *r, enum direction d, str bytes, bool end)
 {
     struct err err = { 0 };
 
-    if (d == TO_SERVER || !r->upstream.client)
+    if (!has_lines(r, d) || has_lines(r, other(d)))
         return bytes;
     if (r->line.cap > 4 * INTAKE_HOLD)
         buf_release(&r->line);
@@ -130,6 +164,7 @@ static int hold(struct relay *r, enum direction d, struct exchange *x, str bytes
     h->refusal.max = TAP_ANSWERS_MAX;
     buf_add(&h->bytes, bytes);
     if (m) {
+        h->answered = r->tap.answered;
         h->upto = r->tap.upto;
         h->refuse = r->o->block && !m->streamed;
         if (h->refuse)
@@ -156,7 +191,7 @@ static int hold_answer(struct relay *r, enum direction to, struct exchange *x, s
         return err_set(err, ERR_NOMEM, "no memory for an answer that waits");
     h->to = to;
     h->exchange = x;
-    h->end = true;
+    h->end = h->own = true;
     h->upto = r->tap.upto;
     h->bytes.max = answer.n + 1;
     buf_add(&h->bytes, answer);
@@ -185,12 +220,17 @@ void flow_release(void *ctx, struct held *h, const struct err *why_not)
     }
     if (why_not && h->refuse) {
         tap_refuse_sent(&r->tap, &h->sent, h->to);
-        flow_send(r, TO_CLIENT, h->exchange, buf_str(&h->refusal), true, &sent);
+        flow_say(r, TO_CLIENT, h->exchange, buf_str(&h->refusal));
+        return;
+    }
+    if (h->own) {
+        flow_say(r, h->to, h->exchange, buf_str(&h->bytes));
         return;
     }
     flow_send(r, h->to, h->exchange, buf_str(&h->bytes), h->end, &sent);
     if (sent)
         tap_say_sent(&r->tap, &h->sent);
+    note_answers(r, h->to, h->exchange, h->answered);
     flush_soon(r);
 }
 
@@ -202,6 +242,7 @@ static void pass_on(struct relay *r, enum direction d, struct exchange *x,
     flow_send(r, d, x, as_line(r, d, m->pass, true), true, &sent);
     if (sent)
         tap_forwarded(&r->tap);
+    note_answers(r, d, x, r->tap.answered);
     flush_soon(r);
 }
 
@@ -209,10 +250,9 @@ static void pass_on(struct relay *r, enum direction d, struct exchange *x,
 static void send_own(struct relay *r, enum direction to, struct exchange *x, str bytes)
 {
     struct err ignored;
-    bool sent;
 
     if (bytes.n && (!is_gated(r) || hold_answer(r, to, x, bytes, &ignored) < 0))
-        flow_send(r, to, x, bytes, true, &sent);
+        flow_say(r, to, x, bytes);
 }
 
 static void send_answers(struct relay *r, struct exchange *x)
@@ -280,13 +320,15 @@ static void take_message(struct relay *r, enum direction d, struct exchange *x,
     if (lost)
         evidence_failed(r, &err);
     r->failing = lost;
+    if (d == TO_CLIENT && !x)
+        x = r->tap.asker;
     if ((lost && r->o->block && !m->streamed) || r->tap.unjudged)
         refuse(r, d, x);
     else
         let_go(r, d, x, m);
     upkeep_event(&r->upkeep, loop_now(r->loop));
     if (d == TO_CLIENT)
-        upkeep_recover(&r->upkeep);
+        steward_recover(r->start.steward);
     flow_leave_if_drained(r);
 }
 
@@ -354,12 +396,17 @@ static void end_lost(struct relay *r, enum direction d, struct exchange *x,
 
 /* What is to be judged, or to be cut, must not go on before its end is seen; nor what may
  * have to wait for names, in the middle of which others would go on; nor what is POSTed,
- * which is described in its head. */
-static bool must_be_whole(const struct relay *r, enum direction d)
+ * which is described in its head; nor what is for one of many exchanges, before it is
+ * known for which. */
+static bool must_be_whole(const struct relay *r, enum direction d,
+                          const struct exchange *x)
 {
+    const struct endpoint_type *to = r->side[TO_CLIENT]->type;
+
     if (d == TO_SERVER)
-        return r->o->enforce || r->guard.has_names || r->o->upstream;
-    return r->tap.lists_open > 0 && guard_cuts_lists(&r->guard);
+        return r->o->enforce || r->guard.has_names || !has_lines(r, TO_SERVER);
+    return (r->tap.lists_open > 0 && guard_cuts_lists(&r->guard)) ||
+           (to->may_begin && !to->may_begin(r->side[TO_CLIENT], x));
 }
 
 void flow_span(struct relay *r, enum direction d, struct exchange *x, str bytes, bool end)
@@ -369,7 +416,7 @@ void flow_span(struct relay *r, enum direction d, struct exchange *x, str bytes,
 
     if (r->phase == OVER || r->cut)
         return;
-    r->intake[d].whole = must_be_whole(r, d);
+    r->intake[d].whole = must_be_whole(r, d, x);
     if (intake_add(&r->intake[d], bytes, end, &result, &err) < 0) {
         flow_cut(r, d, &err);
         return;

@@ -27,6 +27,8 @@ struct held {
     struct exchange *exchange;
     struct buf bytes;
     bool end;
+    bool own;             /* said by us: one message a line, each an answer */
+    unsigned answered;    /* requests of the exchange that it answers */
     uint64_t upto;        /* the log's size that must be on disk; 0: only its turn */
     bool refuse;          /* it must not go on should that fail… */
     struct buf refusal;   /* …and this is for the client then; may be empty */

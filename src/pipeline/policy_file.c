@@ -6,17 +6,29 @@
 #include "base/err.h"
 #include "base/file.h"
 
-int policy_file_load(struct policy_file *f, const char *path, struct err *err)
+static int parse(struct policy_file *f, struct err *err)
 {
-    struct digest d;
+    struct digest d = digest_of(buf_str(&f->bytes));
 
-    *f = (struct policy_file){ .path = path, .bytes = { .max = POLICY_MAX_BYTES + 1 } };
-    if (file_read(path, &f->bytes, err) < 0)
-        return -1;
-    d = digest_of(buf_str(&f->bytes));
     memcpy(f->hash, "sha256:", 7);
     digest_hex(f->hash + 7, &d);
-    return policy_parse(&f->policy, buf_str(&f->bytes), path, err);
+    return policy_parse(&f->policy, buf_str(&f->bytes), f->path, err);
+}
+
+int policy_file_load(struct policy_file *f, const char *path, struct err *err)
+{
+    *f = (struct policy_file){ .path = path, .bytes = { .max = POLICY_MAX_BYTES + 1 } };
+    return file_read(path, &f->bytes, err) < 0 ? -1 : parse(f, err);
+}
+
+int policy_file_copy(struct policy_file *f, const struct policy_file *of, struct err *err)
+{
+    *f = (struct policy_file){ .path = of->path, .bytes = { .max = of->bytes.max } };
+    buf_add(&f->bytes, buf_str(&of->bytes));
+    if (buf_check(&f->bytes, "the policy", err) == 0 && parse(f, err) == 0)
+        return 0;
+    policy_file_release(f);
+    return -1;
 }
 
 void policy_file_release(struct policy_file *f)

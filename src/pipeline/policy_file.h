@@ -25,6 +25,10 @@ struct policy_file {
 /* Read and parse it. On failure `policy` is NULL, and `hash` is empty when there was
  * nothing to hash. */
 MUST_CHECK int policy_file_load(struct policy_file *f, const char *path, struct err *err);
+
+/* The same policy once more, from the bytes that were read. */
+MUST_CHECK int policy_file_copy(struct policy_file *f, const struct policy_file *of,
+                                struct err *err);
 void policy_file_release(struct policy_file *f); /* safe on a zeroed or released one */
 
 /* Copy it to policy/policy_sha256_<hex>.yaml of the audit directory, unless it is there.

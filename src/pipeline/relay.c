@@ -14,8 +14,6 @@
 #include "pipeline/answer.h"
 #include "pipeline/relay_internal.h"
 
-#define TICK 1000 /* ms: timeouts of calls, checkpoints, heartbeats */
-
 void relay_say(const struct relay *r, const char *fmt, ...)
 {
     char sentence[600];
@@ -98,7 +96,7 @@ static void server_ended(void *ctx, const struct err *why_ended)
         return;
     if (r->phase == FLUSHING)
         relay_flush_on(r);
-    else if (r->upstream.client) /* nobody's exit follows */
+    else if (!relay_has_child(r)) /* nobody's exit follows */
         relay_begin_flush(r);
     else
         relay_leave(r);
@@ -164,9 +162,8 @@ static void hasten(struct relay *r)
     relay_terminate(r, SIGTERM, RELAY_EXIT_GRACE);
 }
 
-static void on_signal(void *ctx, int number)
+void relay_signal(struct relay *r, int number)
 {
-    struct relay *r = ctx;
     bool again = r->signalled;
 
     if (number == SIGHUP && r->guard.file.policy) {
@@ -188,6 +185,13 @@ static void on_signal(void *ctx, int number)
         relay_drain(r);
 }
 
+void relay_stop(struct relay *r, const char *reason)
+{
+    relay_why(r, reason, true);
+    r->client_ended = true;
+    relay_drain(r);
+}
+
 static void on_flush(void *ctx)
 {
     struct relay *r = ctx;
@@ -198,27 +202,26 @@ static void on_flush(void *ctx)
 }
 
 /* A call that waits at the gate is not timed out: it has not been sent. */
-static void on_tick(void *ctx)
+void relay_tick(struct relay *r)
 {
-    struct relay *r = ctx;
-    uint64_t now = loop_now(r->loop);
+    uint64_t events, now = loop_now(r->loop);
 
     if (gate_is_empty(&r->gate))
         tap_tick(&r->tap, now);
     upkeep_tick(&r->upkeep, now);
+    events = session_history(r->session)->counts.events;
+    if (events != r->events)
+        steward_note(r->start.steward);
+    r->events = events;
     flow_leave_if_drained(r);
 }
 
 static void on_idle(void *ctx)
 {
-    struct relay *r = ctx;
-
-    relay_try_stop(r);
-    if (r->sealed)
-        loop_stop(r->loop);
+    relay_try_stop(ctx);
 }
 
-static void on_call_timeout(void *ctx, str id)
+static void on_call_timeout(void *ctx, str id, struct exchange *x)
 {
     CLEANUP(buf_release) struct buf answer = { 0 };
     struct relay *r = ctx;
@@ -226,10 +229,9 @@ static void on_call_timeout(void *ctx, str id)
                               .code = -31007,
                               .message = STR("call timed out"),
                               .reason_code = STR("call_timeout") };
-    bool sent;
 
     answer_add(&answer, &a);
-    flow_send(r, TO_CLIENT, NULL, buf_str(&answer), true, &sent);
+    flow_say(r, TO_CLIENT, x, buf_str(&answer));
 }
 
 static void on_judge(void *ctx, const struct tap *t, const struct rpc *m,
@@ -249,49 +251,47 @@ static void on_list(void *ctx, struct tap *t, const struct rpc *m)
 
 /* --- opening and closing --- */
 
-static int open_loop(struct relay *r, struct err *err)
+static int open_timers(struct relay *r, struct err *err)
 {
-    if (loop_new(&r->loop, err) < 0 ||
-        loop_timer_new(&r->tick, r->loop, on_tick, r, err) < 0 ||
-        loop_timer_new(&r->flush, r->loop, on_flush, r, err) < 0 ||
-        loop_timer_new(&r->deadline, r->loop, relay_on_deadline, r, err) < 0 ||
-        loop_signal_new(&r->sigint, r->loop, SIGINT, on_signal, r, err) < 0 ||
-        loop_signal_new(&r->sigterm, r->loop, SIGTERM, on_signal, r, err) < 0)
+    if (loop_timer_new(&r->flush, r->loop, on_flush, r, err) < 0)
         return -1;
-    return loop_signal_new(&r->sighup, r->loop, SIGHUP, on_signal, r, err);
+    return loop_timer_new(&r->deadline, r->loop, relay_on_deadline, r, err);
 }
 
 static int open_guard(struct relay *r, struct err *err)
 {
+    struct policy_file file = { 0 };
     const struct guard_options options = { .loop = r->loop,
                                            .log = r->o->log,
                                            .session = r->session,
-                                           .file = r->o->policy,
+                                           .file = r->o->policy ? &file : NULL,
                                            .server_id = r->o->server_id,
                                            .enforce = r->o->enforce,
                                            .pin = r->o->pin,
                                            .show_denied_tools = r->o->show_denied_tools,
-                                           .is_http = r->o->upstream != NULL,
+                                           .is_http = relay_is_far(r),
                                            .ready = flow_ready,
                                            .ready_ctx = r,
                                            .say = r->o->say,
                                            .say_ctx = r->o->say_ctx };
 
+    if (r->o->policy && policy_file_copy(&file, r->o->policy, err) < 0)
+        return -1;
     return guard_open(&r->guard, &options, err);
 }
 
 static int open_session(struct relay *r, struct err *err)
 {
-    const struct session_options options = {
-        .log = r->o->log,
-        .server_id = r->o->server_id,
-        .transport = r->o->upstream ? "streamable-http" : "stdio",
-        .client_transport = "stdio",
-        .profile = r->o->enforce ? "guard" : "audit",
-        .policy_hash = r->o->policy ? r->o->policy->hash : NULL,
-        .pack_empty = r->o->pack_empty,
-        .investigation = r->o->investigation
-    };
+    const struct session_options options = { .log = r->o->log,
+                                             .server_id = r->o->server_id,
+                                             .transport = r->side[TO_SERVER]->type->name,
+                                             .client_transport =
+                                                 r->side[TO_CLIENT]->type->name,
+                                             .profile = r->o->enforce ? "guard" : "audit",
+                                             .policy_hash =
+                                                 r->o->policy ? r->o->policy->hash : NULL,
+                                             .pack_empty = r->o->pack_empty,
+                                             .investigation = r->o->investigation };
     struct tap_options tap = { .store_arguments = r->o->store_arguments,
                                .store_results = r->o->store_results,
                                .pepper = r->o->pepper,
@@ -309,7 +309,7 @@ static int open_session(struct relay *r, struct err *err)
     if (open_guard(r, err) < 0)
         return -1;
     intake_init(&r->intake[TO_SERVER], log_dir(r->o->log), r->o->max_message);
-    r->intake[TO_SERVER].yields = !r->o->enforce && !r->o->upstream;
+    r->intake[TO_SERVER].yields = !r->o->enforce && relay_has_child(r);
     intake_init(&r->intake[TO_CLIENT], log_dir(r->o->log), r->o->max_message);
     r->intake[TO_SERVER].may_lose = !r->o->block && !r->o->enforce;
     r->intake[TO_CLIENT].may_lose = !r->o->block;
@@ -342,18 +342,12 @@ static void open_keepers(struct relay *r)
     gate_init(&r->gate, &gate);
 }
 
-/* The server first: when it cannot be started, nothing has happened. */
 static int open_child(struct relay *r, struct err *err)
 {
     int to = -1, from = -1;
 
     if (child_start(&r->child, r->loop, r->o->argv, &to, &from, server_exit, r, err) < 0)
         return -1;
-    if (open_session(r, err) < 0) {
-        file_close(&to);
-        file_close(&from);
-        return -1;
-    }
     if (stdio_open(&r->child_side, r->loop, from, to, false, &server_events, r, err) < 0)
         return -1;
     r->side[TO_SERVER] = &r->child_side.endpoint;
@@ -365,13 +359,30 @@ static int open_upstream(struct relay *r, struct err *err)
     if (upstream_open(&r->upstream, r, r->o->upstream, &server_events, err) < 0)
         return -1;
     r->side[TO_SERVER] = http_client_endpoint(r->upstream.client);
-    return open_session(r, err);
+    return 0;
 }
 
-static int open_sides(struct relay *r, struct err *err)
+static int take_over(struct relay *r, enum direction d, struct endpoint *e,
+                     const struct endpoint_events *events)
 {
-    if ((r->o->upstream ? open_upstream(r, err) : open_child(r, err)) < 0 ||
-        stdio_open(&r->client_side, r->loop, STDIN_FILENO, STDOUT_FILENO, true,
+    e->events = events;
+    e->ctx = r;
+    r->side[d] = e;
+    return 0;
+}
+
+static int open_server(struct relay *r, struct err *err)
+{
+    if (r->start.server)
+        return take_over(r, TO_SERVER, r->start.server, &server_events);
+    return r->o->upstream ? open_upstream(r, err) : open_child(r, err);
+}
+
+static int open_client(struct relay *r, struct err *err)
+{
+    if (r->start.client)
+        return take_over(r, TO_CLIENT, r->start.client, &client_events);
+    if (stdio_open(&r->client_side, r->loop, STDIN_FILENO, STDOUT_FILENO, true,
                    &client_events, r, err) < 0)
         return -1;
     r->side[TO_CLIENT] = &r->client_side.endpoint;
@@ -390,22 +401,26 @@ static void close_sides(struct relay *r)
     child_release(&r->child);
 }
 
-static void close_all(struct relay *r)
+void relay_close(struct relay *r)
 {
     close_sides(r);
-    loop_timer_free(r->tick);
     loop_timer_free(r->flush);
     loop_timer_free(r->deadline);
-    loop_signal_free(r->sigint);
-    loop_signal_free(r->sigterm);
-    loop_signal_free(r->sighup);
+    r->flush = r->deadline = NULL;
+}
+
+void relay_free(struct relay *r)
+{
+    if (!r)
+        return;
+    relay_close(r);
     guard_release(&r->guard);
-    loop_free(r->loop);
     gate_release(&r->gate);
     buf_release(&r->line);
     investigation_close(&r->kept);
     tap_release(&r->tap);
     session_free(r->session);
+    free(r);
 }
 
 /* The server's own death by signal is no proper end, unless the signal was ours. */
@@ -420,7 +435,7 @@ static bool ended_well(const struct relay *r)
 }
 
 /* The end without a root of the part before is better than no end. */
-static int seal(struct relay *r, struct relay_outcome *out, struct err *err)
+int relay_seal(struct relay *r, struct relay_outcome *out, struct err *err)
 {
     struct session_ending ending = { .reason = r->reason[0] ? r->reason : "end",
                                      .clean = ended_well(r),
@@ -432,12 +447,12 @@ static int seal(struct relay *r, struct relay_outcome *out, struct err *err)
     int part = upkeep_last_part(&r->upkeep, &ending.previous_root, err);
     bool packable = false;
 
+    *out = (struct relay_outcome){ .violations = r->guard.violations };
     tap_settle(&r->tap);
     if (session_end(r->session, &ending, &request.cut, &packable, err) < 0)
         return -1;
     out->complete = session_history(r->session)->complete;
     out->calls = session_history(r->session)->counts.calls;
-    out->violations = r->guard.violations;
     out->unanswered = session_history(r->session)->counts.lost;
     if (packable && r->o->pack) {
         if (pack_build(r->o->log, &request, &out->pack, err) < 0)
@@ -449,56 +464,35 @@ static int seal(struct relay *r, struct relay_outcome *out, struct err *err)
     return part;
 }
 
-/* Others' sessions are finished with what time our own end leaves. */
-static void wait_for_recovery(struct relay *r, struct relay_outcome *out)
+/* The server first: when it cannot be started, nothing has happened. */
+static int begin(struct relay *r, struct err *err)
 {
-    r->sealed = true;
-    close_sides(r);
-    loop_timer_stop(r->tick);
-    loop_timer_stop(r->flush);
-    loop_timer_set(r->deadline, RELAY_DEAD_WAIT, false);
-    if (r->upkeep.recovering)
-        loop_run(r->loop);
-    out->abandoned = r->upkeep.recovering;
-}
-
-static int run(struct relay *r, struct relay_outcome *out, struct err *err)
-{
-    int sealed;
-
-    if (open_loop(r, err) < 0 || open_sides(r, err) < 0)
+    if (open_timers(r, err) < 0 || open_server(r, err) < 0 || open_client(r, err) < 0 ||
+        open_session(r, err) < 0)
         return -1;
-    out->started = true;
     open_keepers(r);
-    loop_timer_set(r->tick, TICK, true);
     for (int d = 0; d < 2; d++)
         r->side[d]->type->read(r->side[d], true);
-    loop_run(r->loop);
-    child_release(&r->child);
-    out->interrupted = r->signalled && r->signal_number == SIGINT;
-    sealed = seal(r, out, err);
-    out->evidence_lost = log_lost_total(r->o->log) > 0;
-    wait_for_recovery(r, out);
-    return sealed;
+    return 0;
 }
 
-int relay_run(const struct relay_options *options, struct relay_outcome *outcome,
-              struct err *err)
+int relay_open(struct relay **out, const struct relay_options *options,
+               const struct relay_start *start, struct err *err)
 {
-    struct relay *r = calloc(1, sizeof(*r)); /* a worker may outlive this call */
-    int result;
+    struct relay *r = calloc(1, sizeof(*r));
 
-    *outcome = (struct relay_outcome){ .complete = false };
     if (!r)
         return err_set(err, ERR_NOMEM, "no memory for a session");
     r->o = options;
+    r->start = *start;
+    r->loop = start->loop;
     r->child = (struct child){ .guard_fd = -1, .pid_fd = -1 };
     r->intake[0].spool = r->intake[1].spool = -1;
     r->kept.fd = -1;
-    result = run(r, outcome, err);
-    if (outcome->abandoned)
-        return result;
-    close_all(r);
-    free(r);
-    return result;
+    if (begin(r, err) < 0) {
+        relay_free(r);
+        return -1;
+    }
+    *out = r;
+    return 0;
 }

@@ -3,9 +3,13 @@
  * relay - one session between a client and a server that we start, or that is there
  * already: what each says goes to the other as it came, after its evidence is written.
  *
- * relay_run() returns when the session is over and its evidence is complete or as
- * complete as it can be. The order of ending is that of docs/proxy.md; nothing here
- * prints.
+ *     relay_open   the server is started, evidence is begun, both sides are read
+ *     relay_stop   somebody wants it to end
+ *     (over)       nothing more will be said
+ *     relay_seal   the end of its evidence, and its pack
+ *
+ * The order of ending is that of docs/proxy.md; nothing here prints. Many of them may
+ * live in one loop.
  */
 #ifndef PIPELINE_RELAY_H
 #define PIPELINE_RELAY_H
@@ -19,7 +23,11 @@
 #include "evidence/pack.h"
 #include "pipeline/policy_file.h"
 
+struct endpoint;
 struct err;
+struct loop;
+struct relay;
+struct steward;
 struct upstream_options;
 
 #define RELAY_QUEUE_STOP                                                                 \
@@ -28,8 +36,8 @@ struct upstream_options;
 #define RELAY_EXIT_GRACE 500  /* ms from our EOF to SIGTERM */
 #define RELAY_TERM_GRACE 1000 /* ms from SIGTERM to SIGKILL */
 #define RELAY_LAST_WORDS 500  /* ms for output after the server's exit */
-#define RELAY_DEAD_WAIT  2000 /* ms that our end waits for a recovery */
 
+/* What the sessions of a process have in common; borrowed for their life. */
 struct relay_options {
     char *const *argv;                       /* the server, or NULL… */
     const struct upstream_options *upstream; /* …where it is */
@@ -42,9 +50,9 @@ struct relay_options {
     uint64_t max_message;
     bool block; /* on evidence failure: refuse instead of passing on */
     bool pack, pack_empty;
-    uint64_t pack_ms, pack_receipts; /* rolling; 0: only at the end */
-    bool investigation;              /* keep whole messages */
-    struct policy_file *policy;      /* NULL: none. What it holds is taken over */
+    uint64_t pack_ms, pack_receipts;  /* rolling; 0: only at the end */
+    bool investigation;               /* keep whole messages */
+    const struct policy_file *policy; /* NULL: none */
     bool enforce; /* profile guard: the policy refuses; else it advises */
     enum policy_pin pin;
     bool show_denied_tools;
@@ -56,28 +64,47 @@ struct relay_options {
     void *say_ctx;
 };
 
+/* What each has for itself. */
+struct relay_start {
+    struct loop *loop;
+    struct steward *steward;
+    struct endpoint *client; /* NULL: our stdin and stdout */
+    struct endpoint *server; /* NULL: what the options say, a command or a URL */
+    bool server_is_far;      /* `server` is on another machine, perhaps */
+
+    /* From the loop, or inside relay_stop(): nothing more will be said. Once. */
+    void (*over)(void *ctx);
+    void *ctx;
+};
+
 /* How it went. */
 struct relay_outcome {
-    bool started;       /* the server ran */
-    bool complete;      /* session_complete */
-    bool evidence_lost; /* a gap */
-    bool interrupted;   /* SIGINT */
+    bool complete; /* session_complete */
     bool packed;
     struct pack_result pack; /* the last one */
     uint64_t calls;
     uint64_t violations; /* of the policy */
     uint64_t unanswered; /* calls that were forwarded */
-
-    /* Somebody else's session is still being finished, by a thread that uses the log: it
-     * must not be closed, and the process should leave by _exit(). The next recorder does
-     * the rest. */
-    bool abandoned;
 };
 
 /* Fails when the server cannot be started or evidence cannot be begun: then nothing has
- * happened; and when the end could not be recorded (outcome->started is true). *outcome
- * is set whatever happens. */
-MUST_CHECK int relay_run(const struct relay_options *options,
-                         struct relay_outcome *outcome, struct err *err);
+ * happened. */
+MUST_CHECK int relay_open(struct relay **out, const struct relay_options *options,
+                          const struct relay_start *start, struct err *err);
+
+/* A signal came for it: SIGINT, SIGTERM, or SIGHUP, which reads the policy anew. */
+void relay_signal(struct relay *r, int number);
+
+/* The client will say no more, for this reason (a proper one of terms.h). */
+void relay_stop(struct relay *r, const char *reason);
+
+/* About once a second. */
+void relay_tick(struct relay *r);
+
+/* When it is over; may wait for the disk, on any thread. The sides are closed before, on
+ * the loop's. Fails when the end could not be recorded. */
+void relay_close(struct relay *r);
+MUST_CHECK int relay_seal(struct relay *r, struct relay_outcome *out, struct err *err);
+void relay_free(struct relay *r); /* NULL is fine */
 
 #endif

@@ -8,8 +8,10 @@
 /* What waits for the disk goes on first, and a part's pack is finished. */
 void relay_try_stop(struct relay *r)
 {
-    if (r->phase == OVER && gate_is_empty(&r->gate) && !r->upkeep.packing)
-        loop_stop(r->loop);
+    if (r->said_over || r->phase != OVER || !gate_is_empty(&r->gate) || r->upkeep.packing)
+        return;
+    r->said_over = true;
+    r->start.over(r->start.ctx);
 }
 
 static size_t owed_to_client(const struct relay *r)
@@ -66,11 +68,11 @@ static void flush_late(struct relay *r)
 
 void relay_kill_now(struct relay *r)
 {
-    if (r->upstream.client)
-        r->side[TO_SERVER]->type->close(r->side[TO_SERVER]);
-    else
+    if (relay_has_child(r))
         child_signal(&r->child, SIGKILL);
-    r->server_ended = r->server_ended || r->upstream.client;
+    else
+        r->side[TO_SERVER]->type->close(r->side[TO_SERVER]);
+    r->server_ended = r->server_ended || !relay_has_child(r);
     relay_begin_flush(r);
 }
 
@@ -93,10 +95,10 @@ void relay_terminate(struct relay *r, int number, uint64_t grace)
 {
     r->phase = TERMINATING;
     r->ended_server = true;
-    if (r->upstream.client)
-        give_up_waiting(r);
-    else
+    if (relay_has_child(r))
         child_signal(&r->child, number);
+    else
+        give_up_waiting(r);
     loop_timer_set(r->deadline, grace, false);
 }
 
@@ -127,7 +129,7 @@ void relay_drain(struct relay *r)
         return;
     r->phase = DRAINING;
     r->side[TO_CLIENT]->type->read(r->side[TO_CLIENT], false);
-    if (r->client_ended && !r->upstream.client)
+    if (r->client_ended && relay_has_child(r))
         r->side[TO_SERVER]->type->finish(r->side[TO_SERVER]);
     if (!flow_is_open(r) || r->server_ended || r->client_gone)
         relay_leave(r);

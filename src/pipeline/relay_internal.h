@@ -11,6 +11,7 @@
 #include "pipeline/guard.h"
 #include "pipeline/intake.h"
 #include "pipeline/relay.h"
+#include "pipeline/steward.h"
 #include "pipeline/tap.h"
 #include "pipeline/upkeep.h"
 #include "pipeline/upstream.h"
@@ -30,6 +31,7 @@ enum phase {
 
 struct relay {
     const struct relay_options *o;
+    struct relay_start start;
     struct loop *loop;
     struct endpoint *side[2]; /* by where a message goes: TO_SERVER is the server */
     struct stdio client_side, child_side;
@@ -44,8 +46,7 @@ struct relay {
     struct guard guard;        /* the policy, if there is one, and the pins */
     struct investigation kept; /* with --investigation */
     bool failing;              /* evidence could not be written the last time */
-    struct loop_timer *tick, *flush, *deadline;
-    struct loop_signal *sigint, *sigterm, *sighup;
+    struct loop_timer *flush, *deadline;
     enum phase phase;
     bool client_ended, server_ended, server_exited;
     int server_status;
@@ -60,8 +61,21 @@ struct relay {
     bool client_end_waits, server_end_waits; /* for the gate */
     char reason[64];
     bool clean;
-    bool sealed; /* the session's own evidence is complete */
+    uint64_t events; /* of the session, as the steward knows */
+    bool said_over;
 };
+
+/* Is the server a process of this session? Else nobody's exit ends it. */
+static inline bool relay_has_child(const struct relay *r)
+{
+    return r->o->argv && !r->start.server;
+}
+
+/* The server is not on this machine, as far as we know. */
+static inline bool relay_is_far(const struct relay *r)
+{
+    return r->o->upstream || r->start.server_is_far;
+}
 
 /* --- relay.c: the course of the session --- */
 
@@ -88,9 +102,12 @@ void relay_on_deadline(void *ctx); /* hook of the timer */
 void flow_span(struct relay *r, enum direction d, struct exchange *x, str bytes,
                bool end);
 
-/* Say something ourselves; *sent is false when that side is gone. */
+/* *sent is false when that side, or the exchange, is gone. */
 void flow_send(struct relay *r, enum direction d, struct exchange *x, str bytes, bool end,
                bool *sent);
+
+/* Say something ourselves, one message a line, each the answer to a request. */
+void flow_say(struct relay *r, enum direction d, struct exchange *x, str lines);
 
 /* All that was sent to that side is out. */
 void flow_drained(struct relay *r, enum direction d);

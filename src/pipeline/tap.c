@@ -377,6 +377,8 @@ static int take_response(struct tap *t, const struct rpc *m, uint64_t index,
         return put(t, m, index, EVENT_MESSAGE_RECEIVED, EVENT_MESSAGE_FORWARDED, err);
     if (p->answered)
         return take_late(t, m, index, p, err);
+    t->asker = p->exchange;
+    t->answered++;
     if (p->call)
         return answer_call(t, m, index, p, err);
     task = p->task ? tap_task_of(t, p->task) : NULL;
@@ -556,6 +558,8 @@ int tap_receive(struct tap *t, enum direction d, str frame, struct exchange *x,
     buf_reset(&t->replies);
     splice_begin(&t->splice, frame);
     t->passage_count = 0;
+    t->asker = NULL;
+    t->answered = 0;
     t->upto = 0;
     t->is_batch = false;
     content_digest(&t->digest, t->frame, t->options.pepper);

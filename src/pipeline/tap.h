@@ -60,7 +60,7 @@ struct tap_options {
     uint32_t seed;
 
     /* A call has waited too long: answer it with error -31007. `id` is JSON text. */
-    void (*on_timeout)(void *ctx, str id);
+    void (*on_timeout)(void *ctx, str id, struct exchange *x);
 
     /* May this element go to the server? What it borrows lives until the next call. NULL:
      * all may. A message that is no JSON is RPC_INVALID at JSON_NONE. */
@@ -126,6 +126,8 @@ struct tap {
     bool unjudged;              /* an element must not go on, and could not be withheld */
     struct buf answers;         /* what we say to the client ourselves, one a line */
     struct buf replies;         /* the same to the server, for what its client said */
+    struct exchange *asker;     /* whose requests the message answers; NULL: not known */
+    unsigned answered;          /* how many of them */
     uint64_t lists_open;        /* tools/list of the client that are not answered */
     uint64_t seq;               /* of the first event of the message */
     uint64_t upto; /* the log's size with all its events; 0: nothing was written */

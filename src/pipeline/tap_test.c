@@ -8,9 +8,10 @@
 #include "tests/recording.h"
 #include "tests/tap.h"
 
-static void on_timeout(void *ctx, str id)
+static void on_timeout(void *ctx, str id, struct exchange *x)
 {
     (void)id;
+    (void)x;
     ++*(int *)ctx;
 }
 

@@ -20,7 +20,7 @@ static void time_out(struct tap *t, struct pending *p)
 {
     tap_lose(t, p, "call_timeout");
     p->answered = true;
-    t->options.on_timeout(t->options.ctx, str_of(p->bytes, p->raw_n));
+    t->options.on_timeout(t->options.ctx, str_of(p->bytes, p->raw_n), p->exchange);
 }
 
 void tap_tick(struct tap *t, uint64_t now)

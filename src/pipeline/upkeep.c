@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "base/err.h"
-#include "evidence/dead.h"
 #include "transport/loop.h"
 
 void upkeep_init(struct upkeep *u, const struct upkeep_options *options, uint64_t now)
@@ -55,35 +54,7 @@ static bool start(struct upkeep *u, void (*run)(void *), void (*done)(void *))
     return false;
 }
 
-/* --- checkpoints and heartbeats --- */
-
-static void run_checkpoint(void *ctx)
-{
-    struct job *job = ctx;
-
-    job->result = log_checkpoint(job->u->options.log, false, &job->err);
-}
-
-static void checkpoint_done(void *ctx)
-{
-    struct job *job = ctx;
-
-    job->u->checkpointing = false;
-    if (job->result < 0)
-        say(job->u, "%s", job->err.msg);
-    free(job);
-}
-
-static void begin_checkpoint(struct upkeep *u)
-{
-    uint64_t events = counts(u)->events;
-
-    if (u->checkpointing || events == u->events_at_checkpoint)
-        return;
-    u->checkpointing = start(u, run_checkpoint, checkpoint_done);
-    if (u->checkpointing)
-        u->events_at_checkpoint = events;
-}
+/* --- heartbeats --- */
 
 static void heartbeat(struct upkeep *u, uint64_t now)
 {
@@ -184,56 +155,6 @@ int upkeep_last_part(struct upkeep *u, const char **root, struct err *err)
     return 0;
 }
 
-/* --- the dead --- */
-
-static void dead_packed(void *ctx, const struct pack_result *pack)
-{
-    const struct upkeep *u = ctx;
-
-    if (!pack->existed && u->options.packed)
-        u->options.packed(u->options.hook_ctx, pack);
-}
-
-static void dead_failed(void *ctx, const char *writer, const char *why)
-{
-    say(ctx, "what recorder %s left could not be finished: %s", writer, why);
-}
-
-static void run_recovery(void *ctx)
-{
-    struct job *job = ctx;
-    const struct dead_options options = { .packed = dead_packed,
-                                          .failed = dead_failed,
-                                          .ctx = job->u };
-    struct dead_result result;
-
-    job->result = dead_recover(job->u->options.log, &options, &result, &job->err);
-    if (job->result == 0 && result.sessions)
-        say(job->u, "finished %llu sessions that recorders had left when they died",
-            (unsigned long long)result.sessions);
-}
-
-static void recovery_done(void *ctx)
-{
-    struct job *job = ctx;
-    struct upkeep *u = job->u;
-
-    u->recovering = false;
-    if (job->result < 0)
-        say(u, "cannot look for dead recorders: %s", job->err.msg);
-    free(job);
-    if (u->options.idle)
-        u->options.idle(u->options.idle_ctx);
-}
-
-void upkeep_recover(struct upkeep *u)
-{
-    if (u->recovered)
-        return;
-    u->recovered = true;
-    u->recovering = start(u, run_recovery, recovery_done);
-}
-
 /* --- time --- */
 
 void upkeep_event(struct upkeep *u, uint64_t now)
@@ -250,5 +171,4 @@ void upkeep_tick(struct upkeep *u, uint64_t now)
     if (u->cut && !u->packing)
         begin_pack(u);
     look_at_part(u, now);
-    begin_checkpoint(u);
 }

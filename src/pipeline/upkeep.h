@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * upkeep - what a session needs beside its messages: checkpoints and heartbeats, packs of
- * its parts while it goes on, and the sessions that dead recorders left.
+ * upkeep - what a session needs beside its messages: heartbeats, and packs of its parts
+ * while it goes on.
  *
  * All that waits for the disk is done by workers; here is only asked for. Whatever is
- * told through the hooks comes from the loop's thread, except what is said of the dead.
+ * told through the hooks comes from the loop's thread.
  */
 #ifndef PIPELINE_UPKEEP_H
 #define PIPELINE_UPKEEP_H
@@ -30,15 +30,13 @@ struct upkeep_options {
     void (*say)(void *ctx, const char *sentence);
     void (*packed)(void *ctx, const struct pack_result *pack);
     void *hook_ctx;
-    void (*idle)(void *ctx); /* a part's pack, or the recovery, is done */
+    void (*idle)(void *ctx); /* a part's pack is done */
     void *idle_ctx;
 };
 
 struct upkeep {
     struct upkeep_options options;
-    uint64_t last_event;           /* ms */
-    uint64_t events_at_checkpoint; /* of the session */
-    bool checkpointing;
+    uint64_t last_event; /* ms */
 
     uint64_t part_began;       /* ms */
     uint64_t receipts_at_part; /* when it began */
@@ -47,9 +45,6 @@ struct upkeep {
     struct pack_request request;
     struct pack_result pack;
     char root[2 * DIGEST_SIZE + 1]; /* of the newest part; "" before */
-
-    bool recovered; /* begun once */
-    bool recovering;
 };
 
 void upkeep_init(struct upkeep *u, const struct upkeep_options *options, uint64_t now);
@@ -59,9 +54,6 @@ void upkeep_event(struct upkeep *u, uint64_t now);
 
 /* About once a second. */
 void upkeep_tick(struct upkeep *u, uint64_t now);
-
-/* Finish in the background what dead recorders left; the first call counts. */
-void upkeep_recover(struct upkeep *u);
 
 /* pack_root_sha256 of the part before, for session_end(); NULL without one. Not while
  * u->packing. A part whose pack failed is tried once more. */

@@ -249,12 +249,13 @@ static bool awaits(void *ctx, str ids)
     return false;
 }
 
-static void answer_lost(struct buf *out, struct upstream *u, uint32_t id,
-                        const struct err *why)
+static void answer_lost(struct upstream *u, uint32_t id, const struct err *why)
 {
-    struct pending *p = find(u, id);
-    char receipt[ID_MAX] = "";
+    CLEANUP(buf_release) struct buf out = { .max = JSON_MAX_BYTES };
     CLEANUP(buf_release) struct buf sentence = { 0 };
+    struct pending *p = find(u, id);
+    struct exchange *x = p ? p->exchange : NULL;
+    char receipt[ID_MAX] = "";
     struct answer a = { .id = json_raw(&u->json, id),
                         .code = SERVER_LOST,
                         .reason_code = STR("server_lost") };
@@ -265,23 +266,21 @@ static void answer_lost(struct buf *out, struct upstream *u, uint32_t id,
     buf_printf(&sentence, "server lost: %s", why->msg);
     a.message = buf_str(&sentence);
     a.receipt_id = receipt[0] ? str_from(receipt) : (str){ NULL, 0 };
-    answer_add(out, &a);
+    answer_add(&out, &a);
+    if (!u->relay->client_gone)
+        flow_say(u->relay, TO_CLIENT, x, buf_str(&out));
 }
 
 static void lost(void *ctx, str ids, const struct err *why)
 {
-    CLEANUP(buf_release) struct buf answers = { .max = JSON_MAX_BYTES };
     struct relay *r = ctx;
     struct err ignored;
-    bool sent;
 
     relay_say(r, "an answer of the server is lost: %s", why->msg);
     if (json_parse(&r->upstream.json, ids, NULL, &ignored) < 0)
         return;
     json_each (&r->upstream.json, JSON_ROOT, id)
-        answer_lost(&answers, &r->upstream, id, why);
-    if (answers.n && !r->client_gone)
-        flow_send(r, TO_CLIENT, NULL, buf_str(&answers), true, &sent);
+        answer_lost(&r->upstream, id, why);
     flow_leave_if_drained(r);
 }
 

@@ -36,6 +36,7 @@ struct endpoint_events {
 /* One const instance per transport. */
 struct endpoint_type {
     const char *name; /* "stdio", as receipts have it */
+    bool is_lines;    /* a message ends in a line end, and has none inside */
     void (*read)(struct endpoint *e, bool on);
     int (*send)(struct endpoint *e, struct exchange *x, str bytes, bool end,
                 struct err *err);               /* copies what it cannot send at once */
@@ -44,6 +45,15 @@ struct endpoint_type {
     void (*finish)(struct endpoint *e); /* we send no more: EOF, after the queue. Again:
                                            what is still awaited is given up */
     void (*close)(struct endpoint *e);  /* at once */
+
+    /* For a transport whose messages belong to exchanges; NULL: a message is a line.
+     *
+     * The message that was sent last answers so many requests of the exchange. */
+    void (*answered)(struct endpoint *e, struct exchange *x, unsigned requests);
+
+    /* May the beginning of a message be sent to the exchange (NULL: to any), before it is
+     * known whom it answers? */
+    bool (*may_begin)(const struct endpoint *e, const struct exchange *x);
 };
 
 struct endpoint {

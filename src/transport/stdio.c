@@ -96,6 +96,7 @@ static void stdio_close(struct endpoint *e)
 
 static const struct endpoint_type stdio_type = {
     .name = "stdio",
+    .is_lines = true,
     .read = stdio_read,
     .send = stdio_send,
     .cork = stdio_cork,

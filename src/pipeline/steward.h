@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * steward - what a log needs while it is written to, whoever's sessions these are:
+ * checkpoints, and an end for the sessions that dead recorders left.
+ *
+ * All that waits for the disk is done by workers; here is only asked for.
+ */
+#ifndef PIPELINE_STEWARD_H
+#define PIPELINE_STEWARD_H
+
+#include <stdbool.h>
+
+#include "evidence/log.h"
+#include "evidence/pack.h"
+
+struct loop;
+
+struct steward_options {
+    struct loop *loop;
+    struct log *log; /* borrowed, as all of these */
+
+    /* From any thread; either may be NULL. */
+    void (*say)(void *ctx, const char *sentence);
+    void (*packed)(void *ctx, const struct pack_result *pack);
+    void *hook_ctx;
+    void (*recovered)(void *ctx); /* from the loop: the recovery is done; or NULL */
+    void *recovered_ctx;
+};
+
+struct steward {
+    struct steward_options options;
+    bool news; /* since the last checkpoint */
+    bool checkpointing;
+    bool asked; /* to recover: once */
+    bool recovering;
+};
+
+void steward_init(struct steward *s, const struct steward_options *options);
+
+/* Events were written. */
+static inline void steward_note(struct steward *s)
+{
+    s->news = true;
+}
+
+/* About once a second: sign what is new. */
+void steward_tick(struct steward *s);
+
+/* Finish in the background what dead recorders left; the first call counts. */
+void steward_recover(struct steward *s);
+
+static inline bool steward_is_busy(const struct steward *s)
+{
+    return s->checkpointing || s->recovering;
+}
+
+#endif
