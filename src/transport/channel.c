@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -56,6 +57,7 @@ static ssize_t write_some(struct channel *s, str bytes)
         if (n < 0)
             return -1;
         done += (size_t)n;
+        s->taken += (size_t)n;
     }
     return (ssize_t)done;
 }
@@ -79,9 +81,13 @@ static void handle_writable(struct channel *s)
     buf_reset(&s->queue);
     s->sent = 0;
     update_watch(s);
-    if (s->closing)
+    if (s->closing) {
         channel_close(s);
-    else if (s->events->on_drained)
+        return;
+    }
+    if (s->shutting)
+        shutdown(s->fd, SHUT_WR);
+    if (s->events->on_drained)
         s->events->on_drained(s->ctx);
 }
 
@@ -126,7 +132,8 @@ static int take_descriptor(struct channel *s, int fd, bool keep, struct err *err
         s->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
         s->saved_flags = flags;
     }
-    if (s->fd < 0 || fcntl(s->fd, F_SETFL, flags | O_NONBLOCK) < 0)
+    if (s->fd < 0 ||
+        (!(flags & O_NONBLOCK) && fcntl(s->fd, F_SETFL, flags | O_NONBLOCK) < 0))
         return err_errno(err, "descriptor %d", fd);
     return 0;
 }
@@ -168,7 +175,7 @@ int channel_write(struct channel *s, str bytes, struct err *err)
 {
     ssize_t n = 0;
 
-    if (s->broken || s->fd < 0 || s->closing)
+    if (s->broken || s->fd < 0 || s->closing || s->shutting)
         return err_set(err, ERR_PEER, "the other side is gone");
     if (s->queue.n == 0 && !s->corked)
         n = write_some(s, bytes);
@@ -206,6 +213,21 @@ void channel_finish(struct channel *s)
     s->closing = true;
     if (channel_queued(s) == 0)
         channel_close(s);
+}
+
+void channel_shut(struct channel *s)
+{
+    if (s->shutting || s->fd < 0)
+        return;
+    s->shutting = true;
+    if (channel_queued(s) == 0)
+        shutdown(s->fd, SHUT_WR);
+}
+
+void channel_trim(struct channel *s)
+{
+    if (s->queue.n == 0)
+        buf_release(&s->queue);
 }
 
 void channel_close(struct channel *s)

@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/attr.h"
 #include "base/buf.h"
@@ -36,9 +37,10 @@ struct channel {
     struct loop_watch *watch;
     const struct channel_events *events;
     void *ctx;
-    bool reading, ended, broken, closing, corked;
+    bool reading, ended, broken, closing, corked, shutting;
     struct buf queue;
-    size_t sent; /* of the queue */
+    size_t sent;    /* of the queue */
+    uint64_t taken; /* bytes that the other side took, of all */
 };
 
 /* Take over the descriptor (not its closing, if `keep` is set: 0, 1, 2). Does not read
@@ -59,6 +61,10 @@ size_t channel_queued(const struct channel *s);
 
 /* No more will be written: close the descriptor once the queue is empty. */
 void channel_finish(struct channel *s);
+
+/* Of a socket: the same for its writing side only; reading goes on. */
+void channel_shut(struct channel *s);
+void channel_trim(struct channel *s);  /* free an empty queue's memory: it will idle */
 void channel_close(struct channel *s); /* at once; safe on a zeroed or closed one */
 
 #endif

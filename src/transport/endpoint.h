@@ -20,6 +20,7 @@
 #include "base/attr.h"
 #include "base/str.h"
 
+struct buf;
 struct err;
 struct endpoint;
 struct exchange;
@@ -48,12 +49,17 @@ struct endpoint_type {
 
     /* For a transport whose messages belong to exchanges; NULL: a message is a line.
      *
-     * The message that was sent last answers so many requests of the exchange. */
-    void (*answered)(struct endpoint *e, struct exchange *x, unsigned requests);
+     * The message whose end is sent next answers so many requests of the exchange. */
+    void (*answers)(struct endpoint *e, struct exchange *x, unsigned requests);
 
     /* May the beginning of a message be sent to the exchange (NULL: to any), before it is
      * known whom it answers? */
     bool (*may_begin)(const struct endpoint *e, const struct exchange *x);
+
+    /* What the transport knows of the message of the exchange that goes next (an event's
+     * id); for whoever keeps the message for a while. */
+    void (*take_label)(struct endpoint *e, struct exchange *x, struct buf *out);
+    void (*give_label)(struct endpoint *e, struct exchange *x, str label);
 };
 
 struct endpoint {

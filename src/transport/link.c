@@ -28,6 +28,20 @@ static void end(struct link *l, const struct err *why)
     l->events->on_end(l->ctx, why);
 }
 
+/* The peer says no more. Whoever accepted it may still answer. */
+static void end_reading(struct link *l)
+{
+    if (!l->accepted) {
+        end(l, NULL);
+        return;
+    }
+    if (l->ended)
+        return;
+    l->ended = true;
+    link_read(l, false);
+    l->events->on_end(l->ctx, NULL);
+}
+
 /* --- TLS and bytes --- */
 
 static int pay(struct link *l, struct err *err)
@@ -41,7 +55,8 @@ static int pay(struct link *l, struct err *err)
 static void become_open(struct link *l)
 {
     l->open = true;
-    loop_timer_stop(l->timer);
+    if (l->timer)
+        loop_timer_stop(l->timer);
     l->events->on_open(l->ctx);
 }
 
@@ -68,7 +83,7 @@ static int take_records(struct link *l, struct err *err)
             l->events->on_bytes(l->ctx, str_of(plain, n));
     } while (n && !l->closed);
     if (!l->closed && tls_has_ended(l->tls))
-        end(l, NULL);
+        end_reading(l);
     return 0;
 }
 
@@ -83,19 +98,23 @@ static void on_bytes(void *ctx, str bytes)
         end(l, &err);
 }
 
-/* Without the peer's word for it, an end of TLS may be anybody's. */
+/* Without the peer's word for it, an end of TLS may be anybody's. That matters where the
+ * end of the connection is the end of a message, which no request has. */
 static void on_end(void *ctx, const struct err *why)
 {
     struct link *l = ctx;
     struct err cut = { 0 };
 
-    if (!why && l->tls) {
+    if (!why && l->tls && !(l->accepted && l->open)) {
         err_set(&cut, ERR_PEER,
                 l->open ? "the connection was cut"
                         : "the connection was closed while TLS was being set up");
         why = &cut;
     }
-    end(l, why);
+    if (!why)
+        end_reading(l);
+    else
+        end(l, why);
 }
 
 static void on_drained(void *ctx)
@@ -307,6 +326,27 @@ int link_open(struct link *l, const struct link_options *options,
     return 0;
 }
 
+int link_accept(struct link *l, struct loop *loop, int fd, struct tls_identity *identity,
+                const struct link_events *events, void *ctx, struct err *err)
+{
+    *l = (struct link){ .options = { .loop = loop },
+                        .events = events,
+                        .ctx = ctx,
+                        .fd = -1,
+                        .reading = true,
+                        .accepted = true,
+                        .open = !identity };
+    if (channel_open(&l->channel, loop, fd, false, &channel_events, l, err) < 0)
+        return -1;
+    l->has_channel = true;
+    if (identity && tls_accept(&l->tls, identity, err) < 0) {
+        link_close(l);
+        return -1;
+    }
+    channel_read(&l->channel, true);
+    return 0;
+}
+
 void link_read(struct link *l, bool on)
 {
     l->reading = on;
@@ -326,6 +366,46 @@ int link_write(struct link *l, str bytes, struct err *err)
 size_t link_queued(const struct link *l)
 {
     return l->has_channel ? channel_queued(&l->channel) : 0;
+}
+
+uint64_t link_taken(const struct link *l)
+{
+    return l->has_channel ? l->channel.taken : 0;
+}
+
+void link_cork(struct link *l, bool on)
+{
+    if (l->has_channel)
+        channel_cork(&l->channel, on);
+}
+
+void link_trim(struct link *l)
+{
+    if (l->has_channel)
+        channel_trim(&l->channel);
+}
+
+void link_finish(struct link *l)
+{
+    struct err ignored;
+
+    if (!l->has_channel)
+        return;
+    if (l->tls && l->open) {
+        tls_finish(l->tls);
+        if (pay(l, &ignored) < 0)
+            return; /* there is nobody to be told */
+    }
+    channel_shut(&l->channel);
+}
+
+void link_reset(struct link *l)
+{
+    const struct linger at_once = { .l_onoff = 1 };
+
+    if (l->has_channel) /* if it cannot be set, it ends as others do */
+        (void)setsockopt(l->channel.fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+    link_close(l);
 }
 
 void link_close(struct link *l)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * link - a connection to a host: its name is looked up, its addresses are tried one after
- * the other, TLS is begun if asked for. Then bytes go both ways.
+ * the other, TLS is begun if asked for. Then bytes go both ways. Or one that was
+ * accepted.
  */
 #ifndef TRANSPORT_LINK_H
 #define TRANSPORT_LINK_H
@@ -16,6 +17,7 @@
 #include "transport/resolve.h"
 
 struct tls;
+struct tls_identity;
 struct tls_trust;
 
 #define LINK_OPEN_WAIT    10000 /* ms until it is open, TLS and all */
@@ -44,6 +46,7 @@ struct link {
     void *ctx;
     struct channel channel;
     bool has_channel, open, closed, looking;
+    bool accepted, ended; /* the peer came to us; it will say no more */
     struct tls *tls;
     int fd; /* while it connects */
     struct loop_watch *watch;
@@ -58,9 +61,28 @@ struct link {
 MUST_CHECK int link_open(struct link *l, const struct link_options *options,
                          const struct link_events *events, void *ctx, struct err *err);
 
+/* The serving side of a connected descriptor, which is the link's from here on, whatever
+ * the answer is. Without an identity it is plain and open at once (no on_open). Whoever
+ * accepts limits the time that TLS may take.
+ *
+ * Here on_end(NULL) is the end of reading only: the peer may have closed no more than its
+ * own direction, so that an answer can still be written. */
+MUST_CHECK int link_accept(struct link *l, struct loop *loop, int fd,
+                           struct tls_identity *identity,
+                           const struct link_events *events, void *ctx, struct err *err);
+
 void link_read(struct link *l, bool on); /* on from the beginning */
 MUST_CHECK int link_write(struct link *l, str bytes, struct err *err); /* once open */
 size_t link_queued(const struct link *l);
+uint64_t link_taken(const struct link *l); /* bytes that left, of all, as they left */
+void link_cork(struct link *l, bool on);   /* see channel_cork() */
+void link_trim(struct link *l);            /* see channel_trim() */
+
+/* No more will be written. The peer is told behind what is queued; reading goes on. */
+void link_finish(struct link *l);
+
+/* link_close() in such a way that the peer can take it for no regular end. */
+void link_reset(struct link *l);
 
 /* At once; nothing is called any more. The memory must outlive the present callback, and
  * a name that is still being looked up: see link_is_busy(). */

@@ -2,6 +2,7 @@
 #include "transport/tls.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
@@ -10,8 +11,15 @@
 #include <stdlib.h>
 
 #include "base/err.h"
+#include "base/file.h"
+
+#define KEEP_BYTES 1024 /* that an idle connection may hold for each direction */
 
 struct tls_trust {
+    SSL_CTX *context;
+};
+
+struct tls_identity {
     SSL_CTX *context;
 };
 
@@ -93,14 +101,13 @@ static bool expect(SSL *ssl, const char *host)
                     (void *)(uintptr_t)host) == 1; /* the macro casts const away */
 }
 
-int tls_new(struct tls **out, struct tls_trust *trust, const char *host, struct err *err)
+static int make(struct tls **out, SSL_CTX *context, struct err *err)
 {
     struct tls *t = calloc(1, sizeof(*t));
-    size_t none;
 
     if (!t)
         return err_set(err, ERR_NOMEM, "no memory for TLS");
-    t->ssl = SSL_new(trust->context);
+    t->ssl = SSL_new(context);
     t->in = BIO_new(BIO_s_mem());
     t->out = BIO_new(BIO_s_mem());
     if (!t->ssl || !t->in || !t->out) {
@@ -111,12 +118,147 @@ int tls_new(struct tls **out, struct tls_trust *trust, const char *host, struct 
         return err_set(err, ERR_NOMEM, "no memory for TLS");
     }
     SSL_set_bio(t->ssl, t->in, t->out); /* which owns them now */
+    *out = t;
+    return 0;
+}
+
+int tls_new(struct tls **out, struct tls_trust *trust, const char *host, struct err *err)
+{
+    struct tls *t;
+    size_t none;
+
+    if (make(&t, trust->context, err) < 0)
+        return -1;
     SSL_set_connect_state(t->ssl);
     if (!expect(t->ssl, host) || tls_read(t, NULL, 0, &none, err) < 0) {
         tls_free(t);
         return err_set(err, ERR_FORMAT, "no TLS can be begun with this host name");
     }
     *out = t;
+    return 0;
+}
+
+/* --- who we are --- */
+
+/* An encrypted key would have somebody typed to: we are nobody's terminal. */
+static int no_password(char *into, int room, int writing, void *asked)
+{
+    (void)into;
+    (void)room;
+    (void)writing;
+    *(bool *)asked = true;
+    return -1;
+}
+
+static int check_readable(const char *path, struct err *err)
+{
+    int fd = file_open(path, O_RDONLY, 0, err);
+
+    if (fd < 0)
+        return -1;
+    file_close(&fd);
+    return 0;
+}
+
+static int load_key(SSL_CTX *context, const char *key_file, struct err *err)
+{
+    bool asked = false;
+    int r;
+
+    SSL_CTX_set_default_passwd_cb(context, no_password);
+    SSL_CTX_set_default_passwd_cb_userdata(context, &asked);
+    r = SSL_CTX_use_PrivateKey_file(context, key_file, SSL_FILETYPE_PEM);
+    SSL_CTX_set_default_passwd_cb_userdata(context, NULL);
+    if (r == 1)
+        return 0;
+    if (asked) {
+        ERR_clear_error();
+        return err_set(err, ERR_FORMAT,
+                       "'%s': the key is encrypted; one without a password is needed",
+                       key_file);
+    }
+    if (ERR_GET_REASON(ERR_peek_last_error()) == X509_R_KEY_VALUES_MISMATCH ||
+        ERR_GET_REASON(ERR_peek_last_error()) == X509_R_KEY_TYPE_MISMATCH) {
+        ERR_clear_error();
+        return err_set(err, ERR_FORMAT, "'%s': the key is not that of the certificate",
+                       key_file);
+    }
+    fail(err, "no private key can be read");
+    err->code = ERR_FORMAT;
+    return err_wrap(err, "'%s'", key_file);
+}
+
+static int load_identity(SSL_CTX *context, const char *cert_file, const char *key_file,
+                         struct err *err)
+{
+    if (check_readable(cert_file, err) < 0 || check_readable(key_file, err) < 0)
+        return -1;
+    ERR_clear_error();
+    if (SSL_CTX_use_certificate_chain_file(context, cert_file) != 1) {
+        fail(err, "no certificate can be read");
+        err->code = ERR_FORMAT;
+        return err_wrap(err, "'%s'", cert_file);
+    }
+    return load_key(context, key_file, err);
+}
+
+/* Whoever offers protocols must offer ours. */
+static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *n,
+                           const unsigned char *offered, unsigned offered_n, void *ctx)
+{
+    (void)ssl;
+    (void)ctx;
+    for (unsigned at = 0; at < offered_n; at += 1u + offered[at]) {
+        if (at + offered[at] < offered_n &&
+            str_is(str_of(offered + at + 1, offered[at]), "http/1.1")) {
+            *out = offered + at + 1;
+            *n = offered[at];
+            return SSL_TLSEXT_ERR_OK;
+        }
+    }
+    return SSL_TLSEXT_ERR_ALERT_FATAL;
+}
+
+int tls_identity_new(struct tls_identity **out, const char *cert_file,
+                     const char *key_file, struct err *err)
+{
+    struct tls_identity *i = calloc(1, sizeof(*i));
+
+    if (!i || !(i->context = SSL_CTX_new(TLS_server_method()))) {
+        free(i);
+        return err_set(err, ERR_NOMEM, "no memory for TLS");
+    }
+    SSL_CTX_set_mode(i->context, SSL_MODE_RELEASE_BUFFERS);
+    SSL_CTX_set_options(i->context, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION |
+                                        SSL_OP_CIPHER_SERVER_PREFERENCE |
+                                        SSL_OP_NO_COMPRESSION);
+    SSL_CTX_set_session_cache_mode(i->context, SSL_SESS_CACHE_OFF);
+    SSL_CTX_set_alpn_select_cb(i->context, choose_protocol, NULL);
+    if (SSL_CTX_set_num_tickets(i->context, 0) != 1 ||
+        SSL_CTX_set_min_proto_version(i->context, TLS1_2_VERSION) != 1) {
+        tls_identity_free(i);
+        return fail(err, "TLS cannot be set up");
+    }
+    if (load_identity(i->context, cert_file, key_file, err) < 0) {
+        tls_identity_free(i);
+        return -1;
+    }
+    *out = i;
+    return 0;
+}
+
+void tls_identity_free(struct tls_identity *i)
+{
+    if (i)
+        SSL_CTX_free(i->context);
+    free(i);
+}
+
+int tls_accept(struct tls **out, struct tls_identity *identity, struct err *err)
+{
+    if (make(out, identity->context, err) < 0)
+        return -1;
+    SSL_set_accept_state((*out)->ssl);
     return 0;
 }
 
@@ -192,6 +334,13 @@ int tls_write(struct tls *t, str bytes, struct err *err)
     return 0;
 }
 
+void tls_finish(struct tls *t)
+{
+    ERR_clear_error();
+    (void)SSL_shutdown(t->ssl); /* what it says waits in tls_owed() */
+    ERR_clear_error();
+}
+
 str tls_owed(const struct tls *t)
 {
     char *p = NULL;
@@ -202,5 +351,16 @@ str tls_owed(const struct tls *t)
 
 void tls_paid(struct tls *t)
 {
-    (void)BIO_reset(t->out);
+    BUF_MEM *memory = NULL;
+    BIO *fresh = NULL;
+
+    /* A memory BIO never gives back what it once needed. */
+    if (BIO_get_mem_ptr(t->out, &memory) == 1 && memory->max > KEEP_BYTES)
+        fresh = BIO_new(BIO_s_mem());
+    if (!fresh) {
+        (void)BIO_reset(t->out);
+        return;
+    }
+    t->out = fresh;
+    SSL_set0_wbio(t->ssl, fresh);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tls - the client's side of TLS as a filter between bytes and bytes (an OpenSSL memory
- * BIO): it owns no descriptor and never waits. Certificates are always verified, the
- * name or address that was asked for included; there is no way to leave that out.
+ * tls - TLS as a filter between bytes and bytes (an OpenSSL memory BIO): it owns no
+ * descriptor and never waits. The certificate of a server is always verified, the name or
+ * address that was asked for included; there is no way to leave that out. A client is
+ * not asked for one.
  */
 #ifndef TRANSPORT_TLS_H
 #define TRANSPORT_TLS_H
@@ -15,6 +16,7 @@
 
 struct err;
 struct tls;
+struct tls_identity;
 struct tls_trust;
 
 /* Whom to believe: the certificates of a PEM file and nobody else; with NULL those of the
@@ -27,6 +29,16 @@ void tls_trust_free(struct tls_trust *t); /* NULL is fine */
  * tls_owed(). */
 MUST_CHECK int tls_new(struct tls **out, struct tls_trust *trust, const char *host,
                        struct err *err);
+
+/* Who we are to clients: the PEM files of a certificate (first) with those that vouch for
+ * it, and of its private key, which may not be encrypted. */
+MUST_CHECK int tls_identity_new(struct tls_identity **out, const char *cert_file,
+                                const char *key_file, struct err *err);
+void tls_identity_free(struct tls_identity *i); /* after all its connections; NULL too */
+
+/* A connection from a client, who speaks first. TLS 1.2 or later. */
+MUST_CHECK int tls_accept(struct tls **out, struct tls_identity *identity,
+                          struct err *err);
 void tls_free(struct tls *t); /* NULL is fine */
 
 bool tls_is_open(const struct tls *t); /* the handshake is done, the peer is who it is */
@@ -41,6 +53,7 @@ MUST_CHECK int tls_read(struct tls *t, char *into, size_t room, size_t *n,
 bool tls_has_ended(const struct tls *t); /* the peer said that no more comes */
 
 MUST_CHECK int tls_write(struct tls *t, str bytes, struct err *err); /* once open */
+void tls_finish(struct tls *t); /* tell the peer that no more comes */
 
 /* What is for the network; tls_paid() when it has been taken. */
 str tls_owed(const struct tls *t);
