@@ -59,6 +59,20 @@ void status_pack(void *ctx, const struct pack_result *pack)
     write_line(&b);
 }
 
+void status_listening(const struct status *s, const char *url)
+{
+    CLEANUP(buf_release) struct buf b = { 0 };
+
+    if (!s->json) {
+        diag_say("listening on %s", url);
+        return;
+    }
+    buf_add(&b, STR("{\"event\":\"listening\",\"url\":"));
+    jcs_add_string(&b, str_from(url));
+    buf_add_char(&b, '}');
+    write_line(&b);
+}
+
 void status_end(const struct status *s, bool complete, uint64_t calls,
                 enum exit_code code)
 {

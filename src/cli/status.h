@@ -4,6 +4,7 @@
  * object a line. One write a line, so that threads and processes do not mix.
  *
  *     {"event":"note","message":"…"}
+ *     {"event":"listening","url":"http://127.0.0.1:8080/mcp"}
  *     {"event":"pack","path":"…","receipts":4,"root":"…"}
  *     {"calls":3,"complete":true,"event":"end","exit":0}
  *     {"event":"error","message":"…"}
@@ -26,6 +27,7 @@ struct status {
 void status_note(void *ctx, const char *sentence);
 void status_pack(void *ctx, const struct pack_result *pack);
 
+void status_listening(const struct status *s, const char *url);
 void status_error(const struct status *s, const char *sentence);
 
 /* The last line; nothing where sentences are wanted, which have said it all. */

@@ -61,8 +61,8 @@ bool term_is_reason(const char *word)
 
 bool term_is_proper_end(const char *word)
 {
-    static const char *const list[] = { "client_eof", "signal", "sigint", "sigterm",
-                                        "server_exit" };
+    static const char *const list[] = { "client_eof", "signal",      "sigint",
+                                        "sigterm",    "server_exit", "idle" };
 
     return is_listed(word, list, COUNT(list));
 }

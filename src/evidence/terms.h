@@ -20,8 +20,9 @@ bool term_is_policy_hash(const char *word); /* sha256: and 64 lower-case hex dig
  * recorder_lost, no_id, task_unobserved. */
 bool term_is_loss(const char *word);
 
-/* Why a session ended. A proper end is client_eof, signal (or by name: sigint, sigterm)
- * or server_exit; a session that ended for any other reason is not complete. */
+/* Why a session ended. A proper end is client_eof, signal (or by name: sigint, sigterm),
+ * server_exit or idle (over HTTP: nothing was asked for long); a session that ended for
+ * any other reason is not complete. */
 bool term_is_reason(const char *word); /* a-z, 0-9 and _, a letter first, TERM_MAX */
 bool term_is_proper_end(const char *word);
 

@@ -92,17 +92,18 @@ void rpc_read(struct rpc *m, const struct json *j, uint32_t node)
     m->kind = kind_of(m);
 }
 
-/* Lower and upper case, and the long s, which folds to s; no name has a k. */
+/* Lower and upper case, the long s, which folds to s, and the sign of kelvins, to k. */
 static bool folds_to(str s, str name)
 {
     size_t i = 0;
 
     for (size_t k = 0; k < name.n; k++) {
-        if (i < s.n &&
-            (s.p[i] | ('A' <= s.p[i] && s.p[i] <= 'Z' ? 0x20 : 0)) == name.p[k])
+        if (i < s.n && ascii_lower(s.p[i]) == ascii_lower(name.p[k]))
             i++;
         else if (name.p[k] == 's' && str_starts(str_skip(s, i), STR("\xc5\xbf")))
             i += 2;
+        else if (name.p[k] == 'k' && str_starts(str_skip(s, i), STR("\xe2\x84\xaa")))
+            i += 3;
         else
             return false;
     }
@@ -122,6 +123,19 @@ static bool is_lookalike(const struct json *j, uint32_t key, const char *const *
             return !str_is(buf_str(&b), *names);
     }
     return false;
+}
+
+/* A NUL and what follows it may have any length. */
+bool rpc_may_be_name(const struct json *j, uint32_t key, str name)
+{
+    CLEANUP(buf_release) struct buf b = { .max = JSON_MAX_BYTES };
+    const char *nul;
+
+    if (!(j->nodes[key].flags & JSON_ESCAPED))
+        return folds_to(rpc_source(&(struct rpc){ .json = j }, key), name);
+    json_unescape(j, key, &b);
+    nul = b.n ? memchr(b.p, '\0', b.n) : NULL;
+    return folds_to(str_first(buf_str(&b), nul ? (size_t)(nul - b.p) : b.n), name);
 }
 
 static bool has_lookalikes(const struct json *j, uint32_t object,

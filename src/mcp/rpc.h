@@ -61,6 +61,9 @@ str rpc_source(const struct rpc *m, uint32_t node);
  * case is another? `Method` is `method` to Go, and the last one counts. */
 bool rpc_has_lookalikes(const struct rpc *m);
 
+/* Is this member's name `name` to some parser: in another case, or up to a NUL? */
+bool rpc_may_be_name(const struct json *j, uint32_t key, str name);
+
 /* To a server in C a text ends at its first NUL, and "name\\u0000x" is another "name". Is
  * one in a name of the envelope or in the method; in a tools/call also in any other name,
  * or in that of the tool? */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The way of a message: intake, evidence, and on. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
@@ -21,7 +22,7 @@ void flow_send(struct relay *r, enum direction d, struct exchange *x, str bytes,
     struct err err;
 
     *sent = bytes.n == 0 || e->type->send(e, x, bytes, end, &err) == 0;
-    if (!*sent && d == TO_CLIENT && e->type->answered)
+    if (!*sent && d == TO_CLIENT && e->type->answers)
         return; /* whoever asked is gone; others are not */
     if (!*sent && d == TO_CLIENT) {
         r->client_gone = true;
@@ -39,15 +40,15 @@ static void note_answers(struct relay *r, enum direction d, struct exchange *x,
 {
     struct endpoint *e = r->side[d];
 
-    if (e->type->answered && answered)
-        e->type->answered(e, x, answered);
+    if (e->type->answers && answered)
+        e->type->answers(e, x, answered);
 }
 
 void flow_say(struct relay *r, enum direction d, struct exchange *x, str lines)
 {
     bool sent;
 
-    if (!r->side[d]->type->answered) {
+    if (!r->side[d]->type->answers) {
         flow_send(r, d, x, lines, true, &sent);
         return;
     }
@@ -55,8 +56,8 @@ void flow_say(struct relay *r, enum direction d, struct exchange *x, str lines)
         const char *end = memchr(lines.p, '\n', lines.n);
         size_t n = end ? (size_t)(end - lines.p) + 1 : lines.n;
 
-        flow_send(r, d, x, str_first(lines, n), true, &sent);
         note_answers(r, d, x, 1);
+        flow_send(r, d, x, str_first(lines, n), true, &sent);
         lines = str_skip(lines, n);
     }
 }
@@ -163,6 +164,8 @@ static int hold(struct relay *r, enum direction d, struct exchange *x, str bytes
     h->bytes.max = bytes.n + 1;
     h->refusal.max = TAP_ANSWERS_MAX;
     buf_add(&h->bytes, bytes);
+    if (m && r->side[d]->type->take_label)
+        r->side[d]->type->take_label(r->side[d], x, &h->label);
     if (m) {
         h->answered = r->tap.answered;
         h->upto = r->tap.upto;
@@ -227,10 +230,12 @@ void flow_release(void *ctx, struct held *h, const struct err *why_not)
         flow_say(r, h->to, h->exchange, buf_str(&h->bytes));
         return;
     }
+    if (h->end && r->side[h->to]->type->give_label)
+        r->side[h->to]->type->give_label(r->side[h->to], h->exchange, buf_str(&h->label));
+    note_answers(r, h->to, h->exchange, h->answered);
     flow_send(r, h->to, h->exchange, buf_str(&h->bytes), h->end, &sent);
     if (sent)
         tap_say_sent(&r->tap, &h->sent);
-    note_answers(r, h->to, h->exchange, h->answered);
     flush_soon(r);
 }
 
@@ -239,10 +244,10 @@ static void pass_on(struct relay *r, enum direction d, struct exchange *x,
 {
     bool sent;
 
+    note_answers(r, d, x, r->tap.answered);
     flow_send(r, d, x, as_line(r, d, m->pass, true), true, &sent);
     if (sent)
         tap_forwarded(&r->tap);
-    note_answers(r, d, x, r->tap.answered);
     flush_soon(r);
 }
 
@@ -278,6 +283,42 @@ static void let_go(struct relay *r, enum direction d, struct exchange *x,
         return; /* nothing is left of it */
     if (!is_gated(r) || hold(r, d, x, rest.pass, &rest, &err) < 0)
         pass_on(r, d, x, &rest);
+}
+
+#define SERVER_LOST -31006
+
+void flow_lose(struct relay *r, struct pending *p, const char *reason,
+               const struct err *why_lost)
+{
+    CLEANUP(buf_release) struct buf line = { .max = JSON_MAX_BYTES };
+    CLEANUP(buf_release) struct buf id = { .max = JSON_MAX_BYTES };
+    CLEANUP(buf_release) struct buf sentence = { 0 };
+    struct exchange *x = p->exchange;
+    char receipt[ID_MAX] = "";
+    struct answer a = { .code = SERVER_LOST, .reason_code = STR("server_lost") };
+
+    buf_add(&id, str_of(p->bytes, p->raw_n));
+    tap_give_up(&r->tap, p, reason, receipt);
+    buf_printf(&sentence, "server lost: %s", why_lost->msg);
+    a.id = buf_str(&id);
+    a.message = buf_str(&sentence);
+    a.receipt_id = receipt[0] ? str_from(receipt) : (str){ NULL, 0 };
+    answer_add(&line, &a);
+    if (!r->client_gone)
+        flow_say(r, TO_CLIENT, x, buf_str(&line));
+}
+
+void flow_lose_all(struct relay *r, const char *reason)
+{
+    const struct err why_lost = { ERR_PEER, "it has ended" };
+    struct pending *p = r->tap.asked[TO_SERVER].oldest, *next;
+
+    for (; p; p = next) {
+        next = p->newer;
+        if (p->answered || p->cancelled)
+            continue;
+        flow_lose(r, p, reason, &why_lost);
+    }
 }
 
 bool flow_is_open(const struct relay *r)
@@ -355,19 +396,18 @@ static void pass_piece(struct relay *r, enum direction d, struct exchange *x, st
         flow_send(r, d, x, as_line(r, d, bytes, false), false, &sent);
 }
 
-void flow_cut(struct relay *r, enum direction d, const struct err *why_cut)
+static void say_cut(struct relay *r, enum direction d, uint64_t bytes,
+                    const struct err *why_cut)
 {
     CLEANUP(event_release) struct event e = { 0 };
     struct message m = { .dir = d == TO_SERVER ? "c2s" : "s2c",
                          .kind = "invalid",
-                         .bytes = r->intake[d].bytes,
+                         .bytes = bytes,
                          .digest =
                              STR("sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934"
                                  "ca495991b7852b855") };
     struct err ignored;
 
-    if (r->cut)
-        return; /* the server goes on for a moment */
     relay_say(r, "%s; the connection is cut", why_cut->msg);
     message_event(&e, EVENT_MESSAGE_CUT, &m);
     event_add_cstr(&e, "reason",
@@ -376,6 +416,13 @@ void flow_cut(struct relay *r, enum direction d, const struct err *why_cut)
                                                : "spool_failed");
     if (session_put(r->session, &e, NULL, &ignored) < 0)
         relay_say(r, "%s", ignored.msg);
+}
+
+void flow_cut(struct relay *r, enum direction d, const struct err *why_cut)
+{
+    if (r->cut)
+        return; /* the server goes on for a moment */
+    say_cut(r, d, r->intake[d].bytes, why_cut);
     r->cut = true;
     relay_why(r, "message_cut", false);
     intake_done(&r->intake[d]);
@@ -384,13 +431,13 @@ void flow_cut(struct relay *r, enum direction d, const struct err *why_cut)
 
 /* A long message that could not be spooled has gone on, and nothing is known of it. */
 static void end_lost(struct relay *r, enum direction d, struct exchange *x,
-                     const struct intake_result *m)
+                     struct intake *i, const struct intake_result *m)
 {
     bool sent;
 
     log_lost(r->o->log, 1, "a long message could not be spooled");
     flow_send(r, d, x, m->pass, true, &sent);
-    intake_done(&r->intake[d]);
+    intake_done(i);
     upkeep_event(&r->upkeep, loop_now(r->loop));
 }
 
@@ -409,26 +456,92 @@ static bool must_be_whole(const struct relay *r, enum direction d,
            (to->may_begin && !to->may_begin(r->side[TO_CLIENT], x));
 }
 
+/* Messages of several exchanges may come at once: each has an intake while it lasts. */
+static struct intake *intake_for(struct relay *r, enum direction d, struct exchange *x,
+                                 bool end)
+{
+    struct stream *s = r->streams;
+
+    if (!x || d == TO_SERVER)
+        return &r->intake[d];
+    while (s && s->exchange != x)
+        s = s->next;
+    if (s)
+        return &s->intake;
+    if (end && r->intake[d].bytes == 0)
+        return &r->intake[d];
+    s = calloc(1, sizeof(*s));
+    if (!s)
+        return NULL;
+    intake_init(&s->intake, log_dir(r->o->log), r->o->max_message);
+    s->intake.may_lose = !r->o->block;
+    s->exchange = x;
+    s->next = r->streams;
+    r->streams = s;
+    return &s->intake;
+}
+
+void flow_forget(struct relay *r, const struct exchange *x)
+{
+    struct stream **at = &r->streams, *s;
+
+    while (*at && (*at)->exchange != x)
+        at = &(*at)->next;
+    s = *at;
+    if (!s)
+        return;
+    *at = s->next;
+    intake_release(&s->intake);
+    free(s);
+}
+
+void flow_drop(struct relay *r, const struct exchange *x, const struct err *why_dropped)
+{
+    struct stream *s = r->streams;
+
+    while (s && s->exchange != x)
+        s = s->next;
+    if (!s)
+        return;
+    say_cut(r, TO_CLIENT, s->intake.bytes, why_dropped);
+    r->dropped = true;
+    flow_forget(r, x);
+}
+
+static void take_result(struct relay *r, enum direction d, struct exchange *x,
+                        struct intake *i, const struct intake_result *result)
+{
+    if (result->step == INTAKE_PASS)
+        pass_piece(r, d, x, result->pass);
+    if (result->step == INTAKE_LOST)
+        end_lost(r, d, x, i, result);
+    if (result->step == INTAKE_MESSAGE) {
+        take_message(r, d, x, result);
+        intake_done(i);
+    }
+    if (i != &r->intake[d] &&
+        (result->step == INTAKE_LOST || result->step == INTAKE_MESSAGE))
+        flow_forget(r, x);
+}
+
 void flow_span(struct relay *r, enum direction d, struct exchange *x, str bytes, bool end)
 {
     struct intake_result result;
     struct err err = { 0 };
+    struct intake *i;
 
     if (r->phase == OVER || r->cut)
         return;
-    r->intake[d].whole = must_be_whole(r, d, x);
-    if (intake_add(&r->intake[d], bytes, end, &result, &err) < 0) {
+    i = intake_for(r, d, x, end);
+    if (!i)
+        err_set(&err, ERR_NOMEM, "no memory for a message");
+    else
+        i->whole = must_be_whole(r, d, x);
+    if (!i || intake_add(i, bytes, end, &result, &err) < 0) {
         flow_cut(r, d, &err);
         return;
     }
-    if (r->intake[d].lost && err.code != ERR_NONE)
+    if (i->lost && err.code != ERR_NONE)
         evidence_failed(r, &err);
-    if (result.step == INTAKE_PASS)
-        pass_piece(r, d, x, result.pass);
-    if (result.step == INTAKE_LOST)
-        end_lost(r, d, x, &result);
-    if (result.step == INTAKE_MESSAGE) {
-        take_message(r, d, x, &result);
-        intake_done(&r->intake[d]);
-    }
+    take_result(r, d, x, i, &result);
 }

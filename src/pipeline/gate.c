@@ -16,6 +16,7 @@ void held_free(struct held *h)
     if (!h)
         return;
     buf_release(&h->bytes);
+    buf_release(&h->label);
     buf_release(&h->refusal);
     tap_sent_release(&h->sent);
     free(h);

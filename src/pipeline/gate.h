@@ -26,6 +26,7 @@ struct held {
     enum direction to;
     struct exchange *exchange;
     struct buf bytes;
+    struct buf label; /* of the transport: endpoint.h */
     bool end;
     bool own;             /* said by us: one message a line, each an answer */
     unsigned answered;    /* requests of the exchange that it answers */

@@ -192,6 +192,49 @@ void relay_stop(struct relay *r, const char *reason)
     relay_drain(r);
 }
 
+void relay_cancel(struct relay *r, const struct exchange *x)
+{
+    tap_cancel(&r->tap, x, loop_now(r->loop));
+}
+
+void relay_lose(struct relay *r, struct exchange *x, str id, const struct err *why)
+{
+    struct pending *p = r->tap.asked[TO_SERVER].oldest;
+
+    while (p && (p->exchange != x || !str_equal(str_of(p->bytes, p->raw_n), id)))
+        p = p->newer;
+    if (p && !p->answered && !p->cancelled)
+        flow_lose(r, p, "server_exit", why);
+    flow_leave_if_drained(r);
+}
+
+void relay_lose_all(struct relay *r, const struct exchange *x, const struct err *why)
+{
+    struct pending *p = r->tap.asked[TO_SERVER].oldest, *next;
+
+    for (; p; p = next) {
+        next = p->newer;
+        if (p->exchange == x && !p->answered && !p->cancelled)
+            flow_lose(r, p, "server_exit", why);
+    }
+    flow_leave_if_drained(r);
+}
+
+void relay_drop(struct relay *r, const struct exchange *x, const struct err *why)
+{
+    flow_drop(r, x, why);
+}
+
+bool relay_holds(const struct relay *r)
+{
+    return !gate_is_empty(&r->gate) || guard_is_waiting(&r->guard);
+}
+
+bool relay_is_busy(const struct relay *r)
+{
+    return r->tap.asked[TO_SERVER].count > 0 || flow_is_open(r) || relay_holds(r);
+}
+
 static void on_flush(void *ctx)
 {
     struct relay *r = ctx;
@@ -397,6 +440,8 @@ static void close_sides(struct relay *r)
         r->side[d] = NULL;
         intake_release(&r->intake[d]);
     }
+    while (r->streams)
+        flow_forget(r, r->streams->exchange);
     upstream_release(&r->upstream);
     child_release(&r->child);
 }
@@ -426,7 +471,7 @@ void relay_free(struct relay *r)
 /* The server's own death by signal is no proper end, unless the signal was ours. */
 static bool ended_well(const struct relay *r)
 {
-    if (!r->clean || r->cut || r->client_gone || r->undelivered)
+    if (!r->clean || r->cut || r->dropped || r->client_gone || r->undelivered)
         return false;
     if (r->ended_server || !r->server_exited)
         return true;

@@ -25,6 +25,7 @@
 
 struct endpoint;
 struct err;
+struct exchange;
 struct loop;
 struct relay;
 struct steward;
@@ -97,6 +98,24 @@ void relay_signal(struct relay *r, int number);
 
 /* The client will say no more, for this reason (a proper one of terms.h). */
 void relay_stop(struct relay *r, const char *reason);
+
+/* Whoever sent these requests does not want their answers any more. */
+void relay_cancel(struct relay *r, const struct exchange *x);
+
+/* This request of the client (its id as the client wrote it) will not be answered: it is
+ * told so with error -31006. */
+void relay_lose(struct relay *r, struct exchange *x, str id, const struct err *why);
+
+void relay_lose_all(struct relay *r, const struct exchange *x, const struct err *why);
+
+/* The message that comes for this exchange has no end. */
+void relay_drop(struct relay *r, const struct exchange *x, const struct err *why);
+
+/* Does a message of the client wait, for the disk or for names? */
+bool relay_holds(const struct relay *r);
+
+/* Are answers awaited? */
+bool relay_is_busy(const struct relay *r);
 
 /* About once a second. */
 void relay_tick(struct relay *r);

@@ -21,8 +21,11 @@ static size_t owed_to_client(const struct relay *r)
     return r->client_gone ? 0 : e->type->queued(e) + r->gate.bytes[TO_CLIENT];
 }
 
+/* Who waits over HTTP is told; on stdio the end of the stream says it all. */
 void relay_over(struct relay *r)
 {
+    if (r->phase < OVER && r->side[TO_CLIENT]->type->answers)
+        flow_lose_all(r, r->open_calls ? r->open_calls : "shutdown");
     r->undelivered = r->undelivered || owed_to_client(r) > 0;
     r->phase = OVER;
     relay_try_stop(r);

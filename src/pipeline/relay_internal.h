@@ -29,6 +29,13 @@ enum phase {
     OVER,
 };
 
+/* A message that comes in pieces, of an exchange. */
+struct stream {
+    struct stream *next;
+    struct exchange *exchange;
+    struct intake intake;
+};
+
 struct relay {
     const struct relay_options *o;
     struct relay_start start;
@@ -36,6 +43,7 @@ struct relay {
     struct endpoint *side[2]; /* by where a message goes: TO_SERVER is the server */
     struct stdio client_side, child_side;
     struct intake intake[2];
+    struct stream *streams;   /* to the client, where messages belong to exchanges */
     struct child child;       /* a server that we start, or… */
     struct upstream upstream; /* …one over HTTP */
     struct buf line;          /* a message that came without a line end, with one */
@@ -54,6 +62,7 @@ struct relay {
     int signal_number;
     bool ended_server; /* we sent it a signal */
     bool cut;          /* a message was cut: the session is not complete */
+    bool dropped;      /* the same, of one exchange: the others go on */
     bool client_gone;
     bool undelivered;       /* the client did not read it all */
     uint64_t flush_ends;    /* loop time */
@@ -114,11 +123,21 @@ void flow_drained(struct relay *r, enum direction d);
 
 void flow_leave_if_drained(struct relay *r);
 
+/* This request of the client will not be answered: it is told so, with error -31006, and
+ * a call gets its receipt, which says for what reason. */
+void flow_lose(struct relay *r, struct pending *p, const char *reason,
+               const struct err *why);
+void flow_lose_all(struct relay *r, const char *reason);
+
 /* Are answers awaited, that the end should wait for? */
 bool flow_is_open(const struct relay *r);
 
 /* The message that comes for that side has no end. */
 void flow_cut(struct relay *r, enum direction d, const struct err *why);
+
+/* The same for one of an exchange: the session goes on. */
+void flow_drop(struct relay *r, const struct exchange *x, const struct err *why);
+void flow_forget(struct relay *r, const struct exchange *x);
 
 /* Hook of the guard. */
 void flow_ready(void *ctx, struct aside *a);

@@ -38,10 +38,9 @@ static void on_recovered(void *ctx)
 static void test_recovery_once(struct recording *r, struct loop *loop)
 {
     int times = 0;
-    const struct steward_options options = { .loop = loop,
-                                             .log = r->log,
-                                             .recovered = on_recovered,
-                                             .recovered_ctx = &times };
+    const struct steward_options options = {
+        .loop = loop, .log = r->log, .recovered = on_recovered, .recovered_ctx = &times
+    };
     struct steward s;
 
     steward_init(&s, &options);

@@ -186,6 +186,9 @@ void tap_tick(struct tap *t, uint64_t now);
 void tap_give_up(struct tap *t, struct pending *p, const char *reason,
                  char receipt[static ID_MAX]);
 
+/* Whoever sent the requests of this exchange does not want their answers any more. */
+void tap_cancel(struct tap *t, const struct exchange *x, uint64_t now);
+
 /* No answer comes any more: cancelled calls are lost as what they are. */
 void tap_settle(struct tap *t);
 

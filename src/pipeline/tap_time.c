@@ -54,6 +54,24 @@ void tap_give_up(struct tap *t, struct pending *p, const char *reason,
     tap_forget_pending(t, TO_SERVER, p);
 }
 
+void tap_cancel(struct tap *t, const struct exchange *x, uint64_t now)
+{
+    struct pending *p = t->asked[TO_SERVER].oldest, *next;
+
+    for (; p; p = next) {
+        next = p->newer;
+        if (p->exchange != x || p->cancelled)
+            continue;
+        if (!p->call || p->method != RPC_TOOLS_CALL || p->answered) {
+            tap_forget_pending(t, TO_SERVER, p);
+            continue;
+        }
+        p->cancelled = true;
+        p->at = now;
+        t->calls_cancelled++;
+    }
+}
+
 void tap_settle(struct tap *t)
 {
     struct pending *p = t->asked[TO_SERVER].oldest, *next;

@@ -3,11 +3,8 @@
 
 #include "base/codec.h"
 #include "base/err.h"
-#include "pipeline/answer.h"
 #include "pipeline/relay_internal.h"
 #include "transport/tls.h"
-
-#define SERVER_LOST -31006
 
 static const str stateless_key = { "io.modelcontextprotocol/protocolVersion", 39 };
 
@@ -251,24 +248,10 @@ static bool awaits(void *ctx, str ids)
 
 static void answer_lost(struct upstream *u, uint32_t id, const struct err *why)
 {
-    CLEANUP(buf_release) struct buf out = { .max = JSON_MAX_BYTES };
-    CLEANUP(buf_release) struct buf sentence = { 0 };
     struct pending *p = find(u, id);
-    struct exchange *x = p ? p->exchange : NULL;
-    char receipt[ID_MAX] = "";
-    struct answer a = { .id = json_raw(&u->json, id),
-                        .code = SERVER_LOST,
-                        .reason_code = STR("server_lost") };
 
-    if (!p)
-        return;
-    tap_give_up(&u->relay->tap, p, "server_exit", receipt);
-    buf_printf(&sentence, "server lost: %s", why->msg);
-    a.message = buf_str(&sentence);
-    a.receipt_id = receipt[0] ? str_from(receipt) : (str){ NULL, 0 };
-    answer_add(&out, &a);
-    if (!u->relay->client_gone)
-        flow_say(u->relay, TO_CLIENT, x, buf_str(&out));
+    if (p)
+        flow_lose(u->relay, p, "server_exit", why);
 }
 
 static void lost(void *ctx, str ids, const struct err *why)

@@ -52,7 +52,16 @@ refused "--durability cannot be" --durability fast
 refused "--on-evidence-failure cannot be" --on-evidence-failure maybe
 refused "given twice" --durability write --durability group
 refused "either --upstream-url or a server" --upstream-url http://localhost/mcp
-refused "there is no flag" --listen 127.0.0.1:1
+refused "--listen" --listen nowhere
+refused "--listen" --listen 127.0.0.1:65536
+refused "add --listen-any" --listen 0.0.0.0:0
+refused "is for --listen" --listen-any
+refused "is for --listen" --share-child
+refused "is for --listen" --allow-origin https://a.example
+refused "belong together" --listen 127.0.0.1:0 --tls-cert "$work/none"
+refused "none" --listen 127.0.0.1:0 --tls-cert "$work/none" --tls-key "$work/none"
+refused "--allow-origin is as a browser sends it" --listen 127.0.0.1:0 --allow-origin a.example
+refused "cannot listen" --listen 192.0.2.1:0 --listen-any
 refused "cannot open" --policy p.yaml
 refused "it is one of off, warn, strict" --pin x
 refused "is for --profile guard" --show-denied-tools

@@ -1,0 +1,511 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pipeline/front.h"
+
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/codec.h"
+#include "pipeline/front_internal.h"
+#include "pipeline/share.h"
+#include "pipeline/upstream.h"
+#include "transport/resolve.h"
+#include "transport/tls.h"
+
+#define TICK      1000 /* ms */
+#define DEAD_WAIT 2000 /* ms that our end waits for a recovery */
+
+void front_say(const struct front *f, const char *fmt, ...)
+{
+    char sentence[600];
+    va_list ap;
+
+    if (!f->o->relay->say)
+        return;
+    va_start(ap, fmt);
+    vsnprintf(sentence, sizeof(sentence), fmt, ap);
+    va_end(ap);
+    f->o->relay->say(f->o->relay->say_ctx, sentence);
+}
+
+void front_soon(struct front *f)
+{
+    loop_timer_set(f->soon, 0, false);
+}
+
+/* --- sessions --- */
+
+/* Names come from strangers: where one stands cannot be foreseen. */
+static struct seat **chain_of(struct front *f, str name)
+{
+    uint32_t hash = f->seed ^ 2166136261u;
+
+    for (size_t i = 0; i < name.n; i++)
+        hash = (hash ^ (uint8_t)name.p[i]) * 16777619u;
+    return &f->named[(hash ^ hash >> 15) % FRONT_NAMES];
+}
+
+struct seat *front_find(struct front *f, str name)
+{
+    struct seat *s = *chain_of(f, name);
+
+    while (s && (s->state != SEAT_OPEN || !str_equal(buf_str(&s->name), name)))
+        s = s->next_named;
+    return s;
+}
+
+static void unname(struct seat *s)
+{
+    struct seat **at = chain_of(s->front, buf_str(&s->name));
+
+    while (*at && *at != s)
+        at = &(*at)->next_named;
+    if (*at)
+        *at = s->next_named;
+    s->next_named = NULL;
+}
+
+void front_name_seat(struct seat *s, str name)
+{
+    struct seat **chain;
+
+    unname(s);
+    s->kind = s->kind == SEAT_GROUP ? SEAT_SESSION : s->kind;
+    buf_reset(&s->name);
+    buf_add(&s->name, name);
+    chain = chain_of(s->front, buf_str(&s->name));
+    s->next_named = *chain;
+    *chain = s;
+}
+
+struct seat *front_find_group(struct front *f, const struct digest *owner)
+{
+    struct seat *s = f->seats;
+
+    while (s && (s->state != SEAT_OPEN || s->kind != SEAT_GROUP ||
+                 !digest_equal(&s->owner, owner)))
+        s = s->next;
+    return s;
+}
+
+static bool has_child(const struct seat *s)
+{
+    return s->front->o->relay->argv && (!s->member || s->own_share);
+}
+
+static bool is_idle(const struct seat *s)
+{
+    return s->state == SEAT_OPEN && !s->visits && !relay_is_busy(s->relay);
+}
+
+/* The one that has idled longest makes room. */
+static bool make_room(struct front *f, bool child)
+{
+    struct seat *oldest = NULL;
+
+    if (child ? f->child_count < FRONT_CHILDREN_MAX : f->seat_count < FRONT_SESSIONS_MAX)
+        return true;
+    for (struct seat *s = f->seats; s; s = s->next) {
+        if (is_idle(s) && (!child || has_child(s)) && (!oldest || s->last < oldest->last))
+            oldest = s;
+    }
+    if (oldest)
+        front_end_seat(oldest, "idle");
+    return oldest != NULL;
+}
+
+static void on_over(void *ctx)
+{
+    struct seat *s = ctx;
+
+    s->state = SEAT_OVER;
+    front_soon(s->front);
+}
+
+void front_end_seat(struct seat *s, const char *reason)
+{
+    if (s->state != SEAT_OPEN)
+        return;
+    s->state = SEAT_ENDING;
+    relay_stop(s->relay, reason);
+}
+
+static void on_lost(void *ctx, struct exchange *x, str id, const struct err *why)
+{
+    relay_lose(ctx, x, id, why); /* who has taken the endpoint over */
+}
+
+static void free_seat(struct seat *s)
+{
+    unname(s);
+    relay_free(s->relay);
+    share_free(s->own_share);
+    buf_release(&s->name);
+    buf_release(&s->unheard);
+    free(s);
+}
+
+/* HTTP on both sides, and the same kind of it. */
+static bool is_mirrored(const struct seat *s)
+{
+    return s->front->o->relay->upstream && s->kind != SEAT_LEGACY;
+}
+
+static int name_seat(struct seat *s, struct err *err)
+{
+    const struct entropy *e = log_entropy(s->front->o->relay->log);
+    uint8_t bytes[FRONT_SESSION_ID / 2];
+    char text[FRONT_SESSION_ID + 1];
+
+    if (s->kind == SEAT_GROUP || is_mirrored(s))
+        return 0;
+    if (entropy_fill(e, bytes, sizeof(bytes), err) < 0)
+        return -1;
+    hex_encode(text, bytes, sizeof(bytes));
+    front_name_seat(s, str_of(text, FRONT_SESSION_ID));
+    return buf_check(&s->name, "a session's name", err);
+}
+
+/* A server for many has ids of many; one for one client hears that client's own. */
+static int join_share(struct seat *s, struct err *err)
+{
+    struct front *f = s->front;
+    const struct share_options options = { .loop = f->loop,
+                                           .argv = f->o->relay->argv,
+                                           .say = f->o->relay->say,
+                                           .ctx = f->o->relay->say_ctx };
+    const struct share_member_options member = { .lost = on_lost };
+
+    if (!f->o->relay->argv || (!f->share && s->kind != SEAT_GROUP))
+        return 0;
+    if (!f->share && share_open(&s->own_share, &options, err) < 0)
+        return -1;
+    return share_join(f->share ? f->share : s->own_share, &member, &s->member, err);
+}
+
+static int begin_seat(struct seat *s, struct err *err)
+{
+    struct front *f = s->front;
+    struct relay_start start = { .loop = f->loop,
+                                 .steward = &f->steward,
+                                 .client = &s->side,
+                                 .over = on_over,
+                                 .ctx = s };
+
+    if (name_seat(s, err) < 0 || join_share(s, err) < 0)
+        return -1;
+    start.server = s->member;
+    if (is_mirrored(s)) {
+        s->mirror.type = &front_mirror;
+        start.server = &s->mirror;
+        start.server_is_far = true;
+    }
+    return relay_open(&s->relay, f->o->relay, &start, err);
+}
+
+struct seat *front_seat(struct front *f, enum seat_kind kind, struct err *err)
+{
+    struct seat *s;
+
+    if (!make_room(f, false) || (f->o->relay->argv && !f->share && !make_room(f, true))) {
+        err_set(err, ERR_LIMIT, "there are too many sessions");
+        return NULL;
+    }
+    s = calloc(1, sizeof(*s));
+    if (!s) {
+        err_set(err, ERR_NOMEM, "no memory for a session");
+        return NULL;
+    }
+    s->side.type = kind == SEAT_LEGACY ? &front_legacy_side : &front_side;
+    s->front = f;
+    s->kind = kind;
+    s->last = loop_now(f->loop);
+    if (begin_seat(s, err) < 0) {
+        free_seat(s);
+        return NULL;
+    }
+    s->next = f->seats;
+    f->seats = s;
+    f->seat_count++;
+    f->child_count += has_child(s);
+    f->outcome.sessions++;
+    return s;
+}
+
+/* --- the end of a session --- */
+
+static void run_seal(void *ctx)
+{
+    struct seat *s = ctx;
+
+    s->sealed = relay_seal(s->relay, &s->outcome, &s->err);
+}
+
+static void seal_done(void *ctx)
+{
+    struct seat *s = ctx;
+    struct front *f = s->front;
+
+    s->state = SEAT_DONE;
+    if (s->sealed < 0)
+        front_say(f, "%s", s->err.msg);
+    else if (s->outcome.packed && f->o->relay->packed)
+        f->o->relay->packed(f->o->relay->say_ctx, &s->outcome.pack);
+    f->outcome.incomplete =
+        f->outcome.incomplete || s->sealed < 0 || !s->outcome.complete;
+    f->outcome.calls += s->outcome.calls;
+    f->outcome.violations += s->outcome.violations;
+    f->outcome.unanswered += s->outcome.unanswered;
+    steward_note(&f->steward);
+    front_soon(f);
+}
+
+static void seal(struct seat *s)
+{
+    s->state = SEAT_SEALING;
+    relay_close(s->relay);
+    if (loop_work(s->front->loop, run_seal, seal_done, s, &s->err) == 0)
+        return;
+    run_seal(s); /* without a worker it takes our time */
+    seal_done(s);
+}
+
+static void stop_when_done(struct front *f)
+{
+    if (f->stopping && !f->seats && !f->stopped) {
+        f->stopped = true;
+        loop_stop(f->loop);
+    }
+}
+
+static void on_soon(void *ctx)
+{
+    struct front *f = ctx;
+
+    for (struct seat **at = &f->seats; *at;) {
+        struct seat *s = *at;
+
+        if (s->state == SEAT_OVER)
+            seal(s);
+        if (s->state == SEAT_OPEN && s->waiting)
+            front_hand_on(s);
+        if (s->state == SEAT_OPEN && s->queued == 0)
+            s->side.events->on_drained(s->side.ctx);
+        if (s->state <= SEAT_ENDING)
+            mirror_go_on(s);
+        if (s->state != SEAT_DONE) {
+            at = &s->next;
+            continue;
+        }
+        *at = s->next;
+        f->seat_count--;
+        f->child_count -= has_child(s);
+        free_seat(s);
+    }
+    mirror_bury(f);
+    mirror_sweep(f, false);
+    stop_when_done(f);
+}
+
+/* --- time and signals --- */
+
+static void tick_seat(struct seat *s, uint64_t now)
+{
+    uint64_t wait = s->kind == SEAT_GROUP ? FRONT_IDLE_GROUP : FRONT_IDLE_SESSION;
+
+    if (s->state == SEAT_OPEN || s->state == SEAT_ENDING)
+        relay_tick(s->relay);
+    for (struct visit *v = s->visits, *next; v; v = next) {
+        next = v->next;
+        visit_keep_alive(v, now);
+    }
+    if (is_idle(s) && now - s->last >= wait)
+        front_end_seat(s, "idle");
+}
+
+static void on_tick(void *ctx)
+{
+    struct front *f = ctx;
+    uint64_t now = loop_now(f->loop);
+
+    for (struct seat *s = f->seats, *next; s; s = next) {
+        next = s->next;
+        tick_seat(s, now);
+    }
+    mirror_sweep(f, false);
+    steward_tick(&f->steward);
+    stop_when_done(f);
+}
+
+static void on_signal(void *ctx, int number)
+{
+    struct front *f = ctx;
+
+    f->outcome.interrupted = f->outcome.interrupted || number == SIGINT;
+    if (number != SIGHUP) {
+        f->stopping = true;
+        http_server_finish(f->server);
+    }
+    for (struct seat *s = f->seats, *next; s; s = next) {
+        next = s->next;
+        if (s->state <= SEAT_ENDING)
+            relay_signal(s->relay, number);
+    }
+    stop_when_done(f);
+}
+
+static void on_recovered(void *ctx)
+{
+    struct front *f = ctx;
+
+    if (f->stopped)
+        loop_stop(f->loop);
+}
+
+static void on_dead(void *ctx)
+{
+    struct front *f = ctx;
+
+    loop_stop(f->loop);
+}
+
+/* --- opening and closing --- */
+
+static int open_loop(struct front *f, struct err *err)
+{
+    static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
+
+    if (loop_new(&f->loop, err) < 0 ||
+        loop_timer_new(&f->tick, f->loop, on_tick, f, err) < 0 ||
+        loop_timer_new(&f->soon, f->loop, on_soon, f, err) < 0 ||
+        loop_timer_new(&f->dead, f->loop, on_dead, f, err) < 0)
+        return -1;
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        if (loop_signal_new(&f->signals[i], f->loop, numbers[i], on_signal, f, err) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static void open_steward(struct front *f)
+{
+    const struct relay_options *o = f->o->relay;
+    const struct steward_options options = { .loop = f->loop,
+                                             .log = o->log,
+                                             .say = o->say,
+                                             .packed = o->packed,
+                                             .hook_ctx = o->say_ctx,
+                                             .recovered = on_recovered,
+                                             .recovered_ctx = f };
+
+    steward_init(&f->steward, &options);
+}
+
+static int open_server(struct front *f, struct err *err)
+{
+    struct http_server_options options = { .loop = f->loop,
+                                           .host = f->o->host,
+                                           .port = f->o->port,
+                                           .events = &front_events,
+                                           .ctx = f };
+    bool v6 = str_starts(str_from(f->o->host), STR(":")) ||
+              memchr(f->o->host, ':', str_from(f->o->host).n) != NULL;
+
+    if (f->o->cert_file &&
+        tls_identity_new(&f->identity, f->o->cert_file, f->o->key_file, err) < 0)
+        return -1;
+    options.identity = f->identity;
+    if (http_server_open(&f->server, &options, err) < 0)
+        return -1;
+    snprintf(f->url, sizeof(f->url), "%s://%s%s%s:%u/mcp", f->identity ? "https" : "http",
+             v6 ? "[" : "", f->o->host, v6 ? "]" : "", http_server_port(f->server));
+    return 0;
+}
+
+static int open_upstream(struct front *f, struct err *err)
+{
+    const struct upstream_options *o = f->o->relay->upstream;
+
+    if (!o)
+        return 0;
+    if (o->url.tls && tls_trust_new(&f->trust, o->ca_file, err) < 0)
+        return -1;
+    return resolver_new(&f->resolver, f->loop, err);
+}
+
+static int open_share(struct front *f, struct err *err)
+{
+    const struct share_options options = { .loop = f->loop,
+                                           .argv = f->o->relay->argv,
+                                           .say = f->o->relay->say,
+                                           .ctx = f->o->relay->say_ctx };
+
+    return f->o->share_child ? share_open(&f->share, &options, err) : 0;
+}
+
+static void close_all(struct front *f)
+{
+    http_server_free(f->server);
+    tls_identity_free(f->identity);
+    share_free(f->share);
+    mirror_bury(f);
+    resolver_free(f->resolver); /* nobody is looking any more */
+    mirror_sweep(f, true);
+    tls_trust_free(f->trust);
+    loop_timer_free(f->tick);
+    loop_timer_free(f->soon);
+    loop_timer_free(f->dead);
+    for (size_t i = 0; i < sizeof(f->signals) / sizeof(f->signals[0]); i++)
+        loop_signal_free(f->signals[i]);
+    loop_free(f->loop);
+    peek_release(&f->peek);
+    buf_release(&f->headers);
+    buf_release(&f->body);
+    free(f->slots);
+    free(f);
+}
+
+/* Others' sessions are finished with what time our own end leaves. */
+static void wait_for_recovery(struct front *f)
+{
+    loop_timer_stop(f->tick);
+    loop_timer_set(f->dead, DEAD_WAIT, false);
+    if (f->steward.recovering)
+        loop_run(f->loop);
+    f->outcome.abandoned = f->steward.recovering;
+}
+
+static int run(struct front *f, struct err *err)
+{
+    open_steward(f);
+    if (entropy_fill(log_entropy(f->o->relay->log), &f->seed, sizeof(f->seed), err) < 0 ||
+        open_upstream(f, err) < 0 || open_server(f, err) < 0 || open_share(f, err) < 0)
+        return -1;
+    f->outcome.started = true;
+    if (f->o->listening)
+        f->o->listening(f->o->ctx, f->url);
+    steward_recover(&f->steward);
+    loop_timer_set(f->tick, TICK, true);
+    loop_run(f->loop);
+    f->outcome.evidence_lost = log_lost_total(f->o->relay->log) > 0;
+    wait_for_recovery(f);
+    return 0;
+}
+
+int front_run(const struct front_options *options, struct front_outcome *outcome,
+              struct err *err)
+{
+    struct front *f = calloc(1, sizeof(*f)); /* a worker may outlive this call */
+    int result;
+
+    *outcome = (struct front_outcome){ .started = false };
+    if (!f)
+        return err_set(err, ERR_NOMEM, "no memory to serve");
+    f->o = options;
+    result = open_loop(f, err) < 0 ? -1 : run(f, err);
+    *outcome = f->outcome;
+    if (!outcome->abandoned)
+        close_all(f);
+    return result;
+}

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a server over HTTP answers, on its way to a client over HTTP. */
+#include "pipeline/front_errand.h"
+
+#include <stdlib.h>
+
+#include "transport/http_encode.h"
+
+/* --- the end of one --- */
+
+static struct visit *visit_for(const struct errand *x)
+{
+    return visit_of(x->seat->front, x->exchange);
+}
+
+void errand_end(struct errand *x)
+{
+    struct seat *s = x->seat;
+    struct visit *v = visit_for(x);
+
+    if (x->dead)
+        return;
+    if (v)
+        v->errand = NULL;
+    *(x->before ? &x->before->next : &s->errands) = x->next;
+    if (x->next)
+        x->next->before = x->before;
+    if (x->conn)
+        http_conn_close(x->conn);
+    x->conn = NULL;
+    x->dead = true; /* we may be inside of it */
+    x->next = s->front->dead_errands;
+    s->front->dead_errands = x;
+    s->last = loop_now(s->front->loop);
+    front_soon(s->front); /* somebody may wait for just that */
+}
+
+void mirror_bury(struct front *f)
+{
+    while (f->dead_errands) {
+        struct errand *x = f->dead_errands;
+
+        f->dead_errands = x->next;
+        sse_release(&x->sse);
+        buf_release(&x->request);
+        buf_release(&x->headers);
+        buf_release(&x->message);
+        free(x);
+    }
+}
+
+static void reply_plain(struct visit *v, const struct errand *x)
+{
+    struct http_request *r = v->request;
+
+    visit_end(v);
+    http_reply(r, x->status, buf_str(&x->headers), STR(""));
+}
+
+/* It is over; what the client waits for still is not coming. */
+void errand_conclude(struct errand *x, const struct err *why)
+{
+    const struct err silent = { ERR_PEER,
+                                "the server ended its answer without a result" };
+    struct seat *s = x->seat;
+    struct visit *v;
+
+    if (x->speaking)
+        relay_drop(s->relay, x->exchange, why ? why : &silent);
+    if (x->dead)
+        return;
+    if (!x->resumable || x->status == 0)
+        relay_lose_all(s->relay, x->exchange, why ? why : &silent);
+    v = visit_for(x);
+    if (v && !v->begun && x->status && !why) {
+        reply_plain(v, x);
+    } else if (v && !v->begun) {
+        struct http_request *r = v->request;
+
+        visit_end(v);
+        front_refuse(s->front, r, 502, -31006, STR(""), "server lost: %s",
+                     (why ? why : &silent)->msg);
+    } else if (v) {
+        visit_close(v, why == NULL && !x->speaking);
+    }
+    errand_end(x);
+}
+
+/* --- what comes back --- */
+
+static void deliver(struct errand *x, str bytes, bool end)
+{
+    const struct endpoint *e = &x->seat->mirror;
+
+    x->speaking = !end;
+    e->events->on_span(e->ctx, x->exchange, bytes, end);
+}
+
+static void add_piece(struct errand *x, str bytes)
+{
+    if (x->speaking) {
+        deliver(x, bytes, false);
+        return;
+    }
+    x->message.max = 8 * HTTP_HOLD;
+    buf_add(&x->message, bytes);
+    if (x->message.n > HTTP_HOLD) {
+        deliver(x, buf_str(&x->message), false);
+        buf_reset(&x->message);
+    }
+}
+
+static void end_message(struct errand *x)
+{
+    deliver(x, buf_str(&x->message), true);
+    buf_reset(&x->message);
+}
+
+static void pass_on(struct errand *x, str bytes)
+{
+    struct visit *v = visit_for(x);
+
+    if (v)
+        visit_pass(v, bytes);
+}
+
+/* What is no message of ours: an empty one, one of another kind, times and ids. */
+static void pass_block(struct errand *x)
+{
+    CLEANUP(buf_release) struct buf out = { .max = 2 * HTTP_HEAD_MAX + 3 * x->message.n };
+    const struct sse *s = &x->sse;
+
+    if (s->has_retry)
+        buf_printf(&out, "retry: %u\n", s->retry);
+    if (s->has_id) {
+        buf_add(&out, STR("id: "));
+        buf_add(&out, buf_str(&s->id));
+        buf_add_char(&out, '\n');
+    }
+    if (s->type.n) {
+        buf_add(&out, STR("event: "));
+        buf_add(&out, buf_str(&s->type));
+        buf_add_char(&out, '\n');
+    }
+    if (s->has_data) {
+        struct sse_writer w = { 0 };
+
+        buf_add(&out, STR("data: "));
+        sse_add(&w, &out, buf_str(&x->message));
+        buf_add_char(&out, '\n');
+    }
+    buf_add_char(&out, '\n');
+    buf_reset(&x->message);
+    pass_on(x, buf_str(&out));
+}
+
+static void take_event(struct errand *x)
+{
+    const struct sse *s = &x->sse;
+    bool ours = s->has_data && (s->type.n == 0 || str_is(buf_str(&s->type), "message"));
+    struct visit *v;
+
+    x->resumable = x->resumable || (s->has_id && s->id.n && !x->stateless);
+    if (!x->speaking && (!ours || x->message.n == 0)) {
+        pass_block(x);
+        return;
+    }
+    v = visit_for(x);
+    if (v && s->has_retry)
+        visit_retry(v, s->retry);
+    if (v)
+        visit_label(v, s->has_id ? buf_str(&s->id) : (str){ NULL, 0 });
+    end_message(x);
+}
+
+static void take_events(struct errand *x, str in)
+{
+    const struct err too_large = { ERR_LIMIT, "an event of the server is too large" };
+    str data;
+
+    while (in.n && !x->dead) {
+        switch (sse_feed(&x->sse, &in, &data)) {
+        case SSE_DATA:
+            add_piece(x, data);
+            break;
+        case SSE_EVENT:
+            take_event(x);
+            break;
+        case SSE_COMMENT:
+            pass_on(x, STR(":\n\n"));
+            break;
+        case SSE_REFUSED:
+            errand_conclude(x, &too_large);
+            return;
+        case SSE_MORE:
+            break;
+        }
+    }
+}
+
+/* --- the head --- */
+
+static void copy_headers(struct errand *x, const struct http_head *h)
+{
+    struct front *f = x->seat->front;
+    struct visit *v = visit_for(x);
+    struct err ignored;
+
+    x->headers.max = 2 * HTTP_HEAD_MAX;
+    for (size_t i = 0; i < h->count; i++) {
+        if (errand_passes(h, i) && http_put_header(&x->headers, http_head_name(h, i),
+                                                   http_head_value(h, i), &ignored) < 0)
+            continue;
+    }
+    if (!v || http_head_find(h, "Access-Control-Allow-Origin", NULL).p)
+        return;
+    front_begin_headers(f, v->request->head);
+    buf_add(&x->headers, buf_str(&f->headers));
+}
+
+static bool is_type(const struct http_head *h, const char *type)
+{
+    return str_equal_nocase(http_item_word(http_head_find(h, "Content-Type", NULL)),
+                            str_from(type));
+}
+
+static bool is_encoded(const struct http_head *h)
+{
+    str coding = http_head_find(h, "Content-Encoding", NULL);
+
+    return coding.n && !str_equal_nocase(coding, STR("identity"));
+}
+
+/* The session is called what the server calls it. */
+static void note_session(struct errand *x, const struct http_head *h)
+{
+    struct seat *s = x->seat;
+    str name = http_head_find(h, "Mcp-Session-Id", NULL);
+
+    if (x->is_initialize && h->status / 100 == 2 && name.n && name.n <= HTTP_SESSION_MAX)
+        front_name_seat(s, name);
+    else if (x->is_initialize && s->name.n == 0)
+        s->kind = SEAT_GROUP;
+    if (s->kind == SEAT_SESSION &&
+        (h->status == 404 || (x->is_delete && h->status / 100 == 2)))
+        s->leaving = true;
+}
+
+static void on_head(void *ctx, const struct http_head *h)
+{
+    const struct err encoded = {
+        ERR_PEER, "the server's answer is compressed, which we did not ask for"
+    };
+    struct errand *x = ctx;
+    struct visit *v;
+
+    x->status = h->status;
+    x->length = h->has_length ? h->length : HTTP_REPLY_CHUNKED;
+    copy_headers(x, h);
+    note_session(x, h);
+    if (is_type(h, "text/event-stream"))
+        x->content = CONTENT_EVENTS;
+    else if (is_type(h, "application/json") && x->kind == VISIT_POST && !x->is_delete)
+        x->content = CONTENT_JSON;
+    if (x->content != CONTENT_RAW && is_encoded(h)) {
+        x->status = 0;
+        errand_conclude(x, &encoded);
+        return;
+    }
+    v = visit_for(x);
+    if (v && x->content == CONTENT_EVENTS)
+        visit_begin(v);
+    else if (v && x->content == CONTENT_RAW && (!h->has_length || h->length))
+        visit_begin_with(v, x->status, buf_str(&x->headers), x->length);
+}
+
+static void on_body(void *ctx, str bytes)
+{
+    struct errand *x = ctx;
+
+    if (x->content == CONTENT_EVENTS)
+        take_events(x, bytes);
+    else if (x->content == CONTENT_JSON)
+        add_piece(x, bytes);
+    else
+        pass_on(x, bytes);
+}
+
+static void on_done(void *ctx)
+{
+    struct errand *x = ctx;
+    struct seat *s = x->seat;
+
+    x->conn = NULL;
+    if (x->content == CONTENT_JSON && (x->speaking || x->message.n))
+        end_message(x);
+    if (!x->dead)
+        errand_conclude(x, NULL);
+    if (s->leaving && s->state == SEAT_OPEN)
+        front_end_seat(s, "client_eof");
+}
+
+static void on_fail(void *ctx, const struct err *why, bool unheard)
+{
+    struct errand *x = ctx;
+    struct err err = { 0 };
+
+    x->conn = NULL;
+    if (unheard && !x->repeated && x->repeatable) {
+        x->repeated = true;
+        if (errand_start(x, &err) == 0)
+            return;
+    }
+    errand_conclude(x, err.code != ERR_NONE ? &err : why);
+}
+
+static void on_drained(void *ctx)
+{
+    struct errand *x = ctx;
+
+    front_soon(x->seat->front);
+}
+
+const struct http_conn_events errand_events = { on_head, on_body, on_done, on_fail,
+                                                on_drained };

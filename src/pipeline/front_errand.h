@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* front_errand - what is asked of a server over HTTP for a client over HTTP; shared by
+ * front_mirror.c and front_errand.c. Nobody else includes it. */
+#ifndef PIPELINE_FRONT_ERRAND_H
+#define PIPELINE_FRONT_ERRAND_H
+
+#include "pipeline/front_internal.h"
+#include "pipeline/upstream.h"
+#include "transport/http_conn.h"
+
+enum errand_content {
+    CONTENT_RAW,    /* passed on, and not looked at */
+    CONTENT_JSON,   /* a message */
+    CONTENT_EVENTS, /* many */
+};
+
+/* A request to the server, made for one of a client's. */
+struct errand {
+    struct errand *next, *before; /* of its seat's */
+    struct seat *seat;
+    struct exchange *exchange;
+    enum visit_kind kind;
+    bool is_delete, is_initialize, stateless;
+    bool repeatable; /* nothing happens twice when it is sent twice */
+    bool repeated;
+    bool dead;          /* to be freed */
+    bool resumable;     /* the client can ask for the rest of the stream */
+    struct buf request; /* head and body, while it may have to be sent again */
+    struct http_conn *conn;
+
+    unsigned status;
+    struct buf headers; /* of the answer */
+    uint64_t length;    /* of its body; HTTP_REPLY_CHUNKED: not known */
+    enum errand_content content;
+    struct buf message; /* the beginning of the present one */
+    bool speaking;      /* …is delivered */
+    struct sse sse;
+};
+
+/* --- front_errand.c: what comes back --- */
+
+extern const struct http_conn_events errand_events;
+
+void errand_end(struct errand *x);
+void errand_conclude(struct errand *x, const struct err *why); /* NULL: it went well */
+
+/* --- front_mirror.c: what goes there --- */
+
+MUST_CHECK int errand_start(struct errand *x, struct err *err);
+
+/* May header number i go on, or is it of that connection alone? */
+bool errand_passes(const struct http_head *h, size_t i);
+
+#endif

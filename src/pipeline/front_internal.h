@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* front_internal - what the files of front share. Nobody else includes it. */
+#ifndef PIPELINE_FRONT_INTERNAL_H
+#define PIPELINE_FRONT_INTERNAL_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "evidence/crypto.h"
+#include "pipeline/front.h"
+#include "pipeline/peek.h"
+#include "pipeline/steward.h"
+#include "transport/endpoint.h"
+#include "transport/http_server.h"
+#include "transport/loop.h"
+#include "transport/sse.h"
+
+#define FRONT_NAMES 4096 /* chains of sessions by name */
+
+struct errand;
+struct front;
+struct http_conn;
+struct resolver;
+struct seat;
+struct share;
+struct tls_trust;
+
+enum visit_kind {
+    VISIT_POST,   /* a message, and the answers to it */
+    VISIT_STREAM, /* GET: what the server says by itself */
+    VISIT_LEGACY, /* GET /sse: all that the server says */
+};
+
+/* An HTTP request that is being served. It is known to the session by its exchange, which
+ * may outlive it: see visit_of(). */
+struct visit {
+    struct visit *next, *before; /* of its seat's */
+    struct http_request *request;
+    struct seat *seat;
+    struct exchange *exchange;
+    enum visit_kind kind;
+    bool stateless;
+    bool waits;                    /* its message is not handed on yet */
+    bool takes_json, takes_events; /* as it says it accepts */
+    unsigned open;                 /* requests in it that are not answered */
+    bool is_batch;
+    bool is_delete, is_initialize;
+    struct errand *errand; /* HTTP on both sides: what is asked of the server for it */
+    bool begun;            /* the head of the answer is out */
+    bool raw;              /* …and its body is no events */
+    bool inside;           /* the beginning of a message is out */
+    struct buf label;      /* ':' and the id of the event at hand; empty: it has none */
+    struct sse_writer writer;
+    struct buf tokens; /* of progress, as peek.h has them */
+    size_t queued;     /* bytes, as its seat knows */
+    uint64_t spoke;    /* loop time */
+};
+
+enum seat_kind {
+    SEAT_SESSION, /* has a name: Mcp-Session-Id */
+    SEAT_GROUP,   /* has none: requests of one identity */
+    SEAT_LEGACY,  /* lives as long as its stream */
+};
+
+enum seat_state {
+    SEAT_OPEN,
+    SEAT_ENDING,  /* takes no more */
+    SEAT_OVER,    /* nothing more will be said */
+    SEAT_SEALING, /* a worker writes its end */
+    SEAT_DONE,
+};
+
+/* A session, and its place among the others. */
+struct seat {
+    struct endpoint side; /* the client's; first */
+    struct seat *next;
+    struct seat *next_named;
+    struct front *front;
+    enum seat_kind kind;
+    enum seat_state state;
+    struct buf name;     /* Mcp-Session-Id */
+    struct digest owner; /* who sends its requests */
+    struct relay *relay;
+    struct endpoint *member; /* of the shared server; NULL: it has its own */
+    struct share *own_share; /* a server of its own whose ids are rewritten */
+    struct endpoint mirror;  /* HTTP on both sides: the server's */
+    struct errand *errands;
+    bool mirror_paused, mirror_finishing, mirror_ended;
+    bool leaving;                  /* the server knows it no more */
+    struct visit *visits, *newest; /* in their order */
+    struct visit *stream;          /* GET */
+    struct visit *speaking;        /* the beginning of a message went there */
+    size_t posts;                  /* visits that are VISIT_POST */
+    size_t waiting;                /* visits that wait for the session to read */
+    size_t queued;                 /* bytes of all visits */
+    struct buf unheard;            /* messages, one a line, for who does not listen yet */
+    uint64_t last;                 /* loop time of the last visit's end */
+    bool reading;                  /* else requests wait */
+    struct relay_outcome outcome;
+    struct err err; /* of sealing */
+    int sealed;
+};
+
+struct slot {
+    uint32_t generation;
+    struct visit *visit;
+};
+
+struct front {
+    const struct front_options *o;
+    struct loop *loop;
+    struct loop_timer *tick, *soon, *dead;
+    struct loop_signal *signals[3];
+    struct steward steward;
+    struct http_server *server;
+    struct tls_identity *identity;
+    struct share *share;       /* with --share-child */
+    struct resolver *resolver; /* HTTP on both sides: of the server's name… */
+    struct tls_trust *trust;   /* …whom to believe… */
+    struct http_conn *conns;   /* …and the connections to it */
+    struct errand *dead_errands;
+    struct seat *seats;
+    struct seat *named[FRONT_NAMES]; /* by their names' hashes */
+    uint32_t seed;
+    size_t seat_count, child_count;
+    struct slot *slots;
+    size_t slot_count, slot_next;
+    struct peek peek;
+    struct buf headers, body; /* of the answer at hand */
+    char url[300];
+    struct front_outcome outcome;
+    bool stopping, stopped;
+};
+
+/* --- front.c: sessions --- */
+
+struct seat *front_find(struct front *f, str name);
+struct seat *front_find_group(struct front *f, const struct digest *owner);
+
+/* NULL: *err says why. */
+struct seat *front_seat(struct front *f, enum seat_kind kind, struct err *err);
+void front_name_seat(struct seat *s, str name);
+void front_end_seat(struct seat *s, const char *reason);
+void front_soon(struct front *f);
+void front_say(const struct front *f, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+/* --- front_visit.c: the client's endpoint --- */
+
+extern const struct endpoint_type front_side, front_legacy_side;
+
+struct visit *visit_new(struct seat *s, struct http_request *r, enum visit_kind kind,
+                        struct err *err);
+struct visit *visit_of(struct front *f, const struct exchange *x); /* NULL: it is over */
+void visit_end(struct visit *v);    /* its answer is whole, or its client is gone */
+void visit_accept(struct visit *v); /* 202 */
+void visit_begin(struct visit *v);  /* the head of a stream of events */
+void visit_begin_with(struct visit *v, unsigned status, str headers, uint64_t length);
+void visit_pass(struct visit *v, str bytes); /* as they are */
+void visit_label(struct visit *v, str id);   /* of the event that comes; NULL: none */
+void visit_retry(struct visit *v, uint32_t ms);
+void visit_close(struct visit *v, bool whole); /* the end of what has begun */
+void visit_keep_alive(struct visit *v, uint64_t now);
+void visit_drained(struct visit *v);
+void visit_hear(struct seat *s); /* what nobody heard goes out, if somebody listens */
+
+/* --- front_mirror.c: HTTP on both sides --- */
+
+extern const struct endpoint_type front_mirror;
+
+void mirror_send(struct visit *v, str body); /* ask the server what the visit asks us */
+void mirror_abandon(struct errand *x);       /* its client is gone */
+void mirror_go_on(struct seat *s);
+void mirror_bury(struct front *f);            /* errands that are over */
+void mirror_sweep(struct front *f, bool all); /* connections of no use */
+
+/* What the server answered with. */
+unsigned mirror_status(const struct errand *x, str *headers, uint64_t *length);
+
+/* --- front_route.c: which way a request takes --- */
+
+extern const struct http_server_events front_events;
+
+/* What waited for the session to read goes on. */
+void front_hand_on(struct seat *s);
+
+/* --- front_request.c: what may come in --- */
+
+/* Hooks of the server. */
+bool front_on_head(void *ctx, struct http_request *r);
+void front_on_refusal(void *ctx, const struct http_head *head, unsigned status,
+                      const char *why, struct buf *headers, struct buf *body);
+
+bool front_is_path(const struct http_request *r, const char *path);
+bool front_is_method(const struct http_request *r, const char *method);
+
+/* Headers that every answer to this request has (CORS), into f->headers, emptied before.
+ */
+void front_begin_headers(struct front *f, const struct http_head *head);
+void front_add_header(struct front *f, const char *name, str value);
+
+/* An error of ours, with a JSON-RPC body. `id` is JSON text; empty: null. */
+void front_refuse(struct front *f, struct http_request *r, unsigned status, int code,
+                  str id, const char *fmt, ...) PRINTF_LIKE(6, 7);
+
+#endif

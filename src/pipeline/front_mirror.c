@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * HTTP on both sides: each request of a client becomes one to the server, with its own
+ * headers, and is answered with what the server answers: status, headers and all. Only
+ * messages take the way through the session.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "pipeline/front_errand.h"
+#include "transport/http_encode.h"
+
+#define IDLE_MAX 64 /* connections that nobody uses */
+
+/* --- connections --- */
+
+static struct http_conn *new_conn(struct front *f, struct err *err)
+{
+    const struct url *url = &f->o->relay->upstream->url;
+    const struct link_options options = { .loop = f->loop,
+                                          .resolver = f->resolver,
+                                          .trust = f->trust,
+                                          .host = url->host,
+                                          .port = url->port };
+    struct http_conn *conn = calloc(1, sizeof(*conn));
+
+    if (!conn) {
+        err_set(err, ERR_NOMEM, "no memory for a connection");
+        return NULL;
+    }
+    if (http_conn_open(conn, &options, err) < 0) {
+        http_conn_release(conn);
+        free(conn);
+        return NULL;
+    }
+    conn->next = f->conns;
+    f->conns = conn;
+    return conn;
+}
+
+static struct http_conn *find_conn(struct front *f, bool fresh, struct err *err)
+{
+    struct http_conn *conn = fresh ? NULL : f->conns;
+
+    while (conn && !http_conn_is_idle(conn))
+        conn = conn->next;
+    return conn ? conn : new_conn(f, err);
+}
+
+void mirror_sweep(struct front *f, bool all)
+{
+    size_t idle = 0;
+
+    for (struct http_conn **at = &f->conns; *at;) {
+        struct http_conn *conn = *at;
+
+        if (all || (!conn->closed && !conn->ctx && conn->used &&
+                    (!http_conn_is_idle(conn) || ++idle > IDLE_MAX)))
+            http_conn_close(conn);
+        if (!all && !http_conn_is_over(conn)) {
+            at = &conn->next;
+            continue;
+        }
+        *at = conn->next;
+        http_conn_release(conn);
+        free(conn);
+    }
+}
+
+/* --- the request --- */
+
+static bool is_listed(str name, const char *const *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (str_equal_nocase(name, str_from(list[i])))
+            return true;
+    }
+    return false;
+}
+
+/* Of one connection, or ours to say. */
+static bool is_hop(str name)
+{
+    static const char *const list[] = {
+        "Connection",
+        "Keep-Alive",
+        "Proxy-Connection",
+        "Proxy-Authenticate",
+        "Proxy-Authorization",
+        "TE",
+        "Trailer",
+        "Transfer-Encoding",
+        "Upgrade",
+        "Content-Length",
+        "Date",
+        "Expect",
+    };
+
+    return is_listed(name, list, sizeof(list) / sizeof(list[0]));
+}
+
+/* A header that Connection names is of that connection, too. */
+bool errand_passes(const struct http_head *h, size_t i)
+{
+    struct http_list list = { 0 };
+    str name = http_head_name(h, i), item;
+
+    if (is_hop(name))
+        return false;
+    while (http_list_next(&list, h, "Connection", &item)) {
+        if (str_equal_nocase(item, name))
+            return false;
+    }
+    return true;
+}
+
+static bool is_replaced(const struct upstream_options *o, str name)
+{
+    static const char *const ours[] = { "Host", "Accept-Encoding" };
+
+    for (size_t i = 0; i < o->header_count; i++) {
+        if (str_equal_nocase(o->headers[i].name, name))
+            return true;
+    }
+    return is_listed(name, ours, sizeof(ours) / sizeof(ours[0]));
+}
+
+static int put_target(struct buf *out, const struct front *f, const struct http_head *h,
+                      struct err *err)
+{
+    CLEANUP(buf_release) struct buf target = { .max = 2 * URL_MAX };
+    str own = str_from(f->o->relay->upstream->url.target);
+
+    if (str_starts(h->parts.path, STR("/.well-known/")))
+        own = h->parts.path; /* of the server as a whole */
+    buf_add(&target, own);
+    if (h->parts.query.p) {
+        buf_add_char(&target, memchr(own.p, '?', own.n) ? '&' : '?');
+        buf_add(&target, h->parts.query);
+    }
+    return http_put_request(out, h->method, buf_str(&target), err);
+}
+
+static int put_head(struct buf *out, const struct front *f, const struct http_head *h,
+                    size_t length, struct err *err)
+{
+    const struct upstream_options *o = f->o->relay->upstream;
+    CLEANUP(buf_release) struct buf n = { 0 };
+
+    buf_add_u64(&n, length);
+    if (put_target(out, f, h, err) < 0 ||
+        http_put_header(out, STR("Host"), str_from(o->url.authority), err) < 0)
+        return -1;
+    for (size_t i = 0; i < h->count; i++) {
+        if (errand_passes(h, i) && !is_replaced(o, http_head_name(h, i)) &&
+            http_put_header(out, http_head_name(h, i), http_head_value(h, i), err) < 0)
+            return -1;
+    }
+    for (size_t i = 0; i < o->header_count; i++) {
+        if (http_put_header(out, o->headers[i].name, o->headers[i].value, err) < 0)
+            return -1;
+    }
+    if (http_put_header(out, STR("Accept-Encoding"), STR("identity"), err) < 0 ||
+        ((length || str_is(h->method, "POST")) &&
+         http_put_header(out, STR("Content-Length"), buf_str(&n), err) < 0))
+        return -1;
+    http_put_end(out);
+    return 0;
+}
+
+int errand_start(struct errand *x, struct err *err)
+{
+    x->conn = find_conn(x->seat->front, x->repeated, err);
+    if (!x->conn)
+        return -1;
+    http_conn_read(x->conn, !x->seat->mirror_paused);
+    if (http_conn_request(x->conn, buf_str(&x->request), STR(""), &errand_events, x,
+                          err) == 0)
+        return 0;
+    http_conn_close(x->conn);
+    x->conn = NULL;
+    return -1;
+}
+
+static int begin_errand(struct visit *v, str body, struct err *err)
+{
+    struct errand *x = calloc(1, sizeof(*x));
+    struct seat *s = v->seat;
+
+    if (!x)
+        return err_set(err, ERR_NOMEM, "no memory for a request");
+    *x = (struct errand){ .seat = s,
+                          .exchange = v->exchange,
+                          .kind = v->kind,
+                          .is_delete = v->is_delete,
+                          .is_initialize = v->is_initialize,
+                          .stateless = v->stateless,
+                          .repeatable = v->kind != VISIT_POST,
+                          .next = s->errands,
+                          .request = { .max = body.n + 2 * HTTP_HEAD_MAX } };
+    sse_init(&x->sse, 0);
+    if (s->errands)
+        s->errands->before = x;
+    s->errands = x;
+    v->errand = x;
+    if (put_head(&x->request, s->front, v->request->head, body.n, err) < 0)
+        return -1;
+    buf_add(&x->request, body);
+    if (buf_check(&x->request, "a request", err) < 0 || errand_start(x, err) < 0)
+        return -1;
+    if (!x->repeatable)
+        buf_release(&x->request);
+    return 0;
+}
+
+void mirror_send(struct visit *v, str body)
+{
+    struct err err = { 0 };
+    struct seat *s = v->seat;
+
+    if (begin_errand(v, body, &err) == 0)
+        return;
+    relay_lose_all(s->relay, v->exchange, &err);
+    if (v->errand)
+        errand_conclude(v->errand, &err);
+}
+
+/* What a client that is gone leaves behind. */
+void mirror_abandon(struct errand *x)
+{
+    if (x->stateless || x->kind != VISIT_POST)
+        errand_end(x);
+}
+
+unsigned mirror_status(const struct errand *x, str *headers, uint64_t *length)
+{
+    *headers = buf_str(&x->headers);
+    *length = x->length;
+    return x->status;
+}
+
+/* --- the server's endpoint --- */
+
+static struct seat *seat_of(const struct endpoint *e)
+{
+    return (struct seat *)((uintptr_t)e - offsetof(struct seat, mirror));
+}
+
+static void side_read(struct endpoint *e, bool on)
+{
+    struct seat *s = seat_of(e);
+
+    s->mirror_paused = !on;
+    for (const struct errand *x = s->errands; x; x = x->next) {
+        if (x->conn)
+            http_conn_read(x->conn, on);
+    }
+}
+
+static int side_send(struct endpoint *e, struct exchange *to, str bytes, bool end,
+                     struct err *err)
+{
+    struct seat *s = seat_of(e);
+    struct visit *v = visit_of(s->front, to);
+
+    if (!end)
+        return err_set(err, ERR_REFUSED, "a message must be sent whole");
+    if (!v || v->errand)
+        return err_set(err, ERR_PEER, "the client is gone");
+    mirror_send(v, bytes);
+    return 0;
+}
+
+static void side_cork(struct endpoint *e, bool on)
+{
+    (void)e;
+    (void)on;
+}
+
+static size_t side_queued(const struct endpoint *e)
+{
+    size_t n = 0;
+
+    for (const struct errand *x = seat_of(e)->errands; x; x = x->next)
+        n += x->conn ? http_conn_queued(x->conn) : 0;
+    return n;
+}
+
+static void kill_errands(struct seat *s, bool streams_only)
+{
+    for (struct errand *x = s->errands, *next; x; x = next) {
+        next = x->next;
+        if (!streams_only || x->kind != VISIT_POST)
+            errand_end(x);
+    }
+}
+
+static void side_finish(struct endpoint *e)
+{
+    struct seat *s = seat_of(e);
+
+    kill_errands(s, !s->mirror_finishing);
+    s->mirror_finishing = true;
+    front_soon(s->front);
+}
+
+static void side_close(struct endpoint *e)
+{
+    struct seat *s = seat_of(e);
+
+    kill_errands(s, false);
+    s->mirror_ended = true;
+}
+
+/* From the loop: has the last of them ended? */
+void mirror_go_on(struct seat *s)
+{
+    const struct endpoint *e = &s->mirror;
+
+    if (!e->type || !e->events || s->mirror_ended)
+        return;
+    if (s->mirror_finishing && !s->errands) {
+        s->mirror_ended = true;
+        e->events->on_ended(e->ctx, NULL);
+    } else if (side_queued(e) == 0) {
+        e->events->on_drained(e->ctx);
+    }
+}
+
+const struct endpoint_type front_mirror = {
+    .name = "streamable-http",
+    .read = side_read,
+    .send = side_send,
+    .cork = side_cork,
+    .queued = side_queued,
+    .finish = side_finish,
+    .close = side_close,
+};

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What may come in over HTTP: whoever asks must name us, and come from where it may. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "pipeline/front_internal.h"
+#include "transport/http_encode.h"
+#include "json/jcs.h"
+
+/* --- answers of our own --- */
+
+void front_add_header(struct front *f, const char *name, str value)
+{
+    struct err ignored; /* what cannot be a header is left out */
+
+    if (http_put_header(&f->headers, str_from(name), value, &ignored) < 0)
+        return;
+}
+
+static bool is_allowed(const struct front *f, str origin)
+{
+    for (size_t i = 0; i < f->o->origin_count; i++) {
+        if (strcmp(f->o->origins[i], "*") == 0 ||
+            str_equal_nocase(origin, str_from(f->o->origins[i])))
+            return true;
+    }
+    return false;
+}
+
+void front_begin_headers(struct front *f, const struct http_head *head)
+{
+    str origin = head ? http_head_find(head, "Origin", NULL) : (str){ NULL, 0 };
+
+    f->headers.max = HTTP_HEAD_MAX;
+    buf_reset(&f->headers);
+    if (!origin.p || !is_allowed(f, origin))
+        return;
+    front_add_header(f, "Access-Control-Allow-Origin", origin);
+    front_add_header(f, "Access-Control-Expose-Headers",
+                     STR("Mcp-Session-Id, WWW-Authenticate"));
+    front_add_header(f, "Vary", STR("Origin"));
+}
+
+/* Into f->body. */
+static void compose(struct front *f, int code, str id, const char *message)
+{
+    buf_reset(&f->body);
+    f->body.max = HTTP_HEAD_MAX;
+    buf_printf(&f->body, "{\"error\":{\"code\":%d,\"message\":", code);
+    jcs_add_string(&f->body, str_from(message));
+    buf_add(&f->body, STR("},\"id\":"));
+    buf_add(&f->body, id.n ? id : STR("null"));
+    buf_add(&f->body, STR(",\"jsonrpc\":\"2.0\"}"));
+}
+
+void front_refuse(struct front *f, struct http_request *r, unsigned status, int code,
+                  str id, const char *fmt, ...)
+{
+    char message[400];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(message, sizeof(message), fmt, ap);
+    va_end(ap);
+    compose(f, code, id, message);
+    front_begin_headers(f, r->head);
+    front_add_header(f, "Content-Type", STR("application/json"));
+    if (status == 405)
+        front_add_header(f, "Allow", STR("GET, POST, DELETE, OPTIONS"));
+    http_reply(r, status, buf_str(&f->headers), buf_str(&f->body));
+}
+
+void front_on_refusal(void *ctx, const struct http_head *head, unsigned status,
+                      const char *why, struct buf *headers, struct buf *body)
+{
+    struct front *f = ctx;
+    struct err ignored;
+
+    (void)status;
+    compose(f, -32000, STR(""), why);
+    front_begin_headers(f, head);
+    buf_add(headers, buf_str(&f->headers));
+    if (http_put_header(headers, STR("Content-Type"), STR("application/json"),
+                        &ignored) == 0)
+        buf_add(body, buf_str(&f->body));
+}
+
+/* --- who may ask --- */
+
+static bool is_loopback(str name)
+{
+    return str_equal_nocase(name, STR("localhost")) || str_is(name, "::1") ||
+           (str_starts(name, STR("127.")) && http_all(name, HTTP_HOST_NAME)) ||
+           (name.n > 10 &&
+            str_equal_nocase(str_skip(name, name.n - 10), STR(".localhost")));
+}
+
+/* A name that somebody's DNS makes point here is not ours. */
+static bool is_our_host(const struct front *f, str host)
+{
+    uint16_t port;
+    str name;
+
+    if (!f->o->is_loopback)
+        return true;
+    return http_host_parse(&name, &port, host) &&
+           (is_loopback(name) || str_equal_nocase(name, str_from(f->o->host)));
+}
+
+/* A page of this machine may ask, one from elsewhere only if it is named. */
+static bool is_our_origin(const struct front *f, str origin)
+{
+    uint16_t port;
+    str name, rest = origin;
+
+    if (is_allowed(f, origin))
+        return true;
+    if (!f->o->is_loopback)
+        return false;
+    if (str_starts(rest, STR("http://")))
+        rest = str_skip(rest, 7);
+    else if (str_starts(rest, STR("https://")))
+        rest = str_skip(rest, 8);
+    else
+        return false;
+    return http_host_parse(&name, &port, rest) && is_loopback(name);
+}
+
+static bool may_come(struct front *f, struct http_request *r)
+{
+    size_t many;
+    str origin = http_head_find(r->head, "Origin", &many);
+
+    if (r->head->host.p && !is_our_host(f, r->head->host)) {
+        front_refuse(f, r, 403, -32000, STR(""),
+                     "Host is not a name of this machine: refused, since a page could "
+                     "have been made to ask here");
+        return false;
+    }
+    if (many > 1 || (origin.p && !is_our_origin(f, origin))) {
+        front_refuse(f, r, 403, -32000, STR(""),
+                     "this Origin is not allowed here (--allow-origin)");
+        return false;
+    }
+    return true;
+}
+
+bool front_is_path(const struct http_request *r, const char *path)
+{
+    return str_is(r->head->parts.path, path);
+}
+
+bool front_is_method(const struct http_request *r, const char *method)
+{
+    return str_is(r->head->method, method);
+}
+
+static void preflight(struct front *f, struct http_request *r)
+{
+    str wanted = http_head_find(r->head, "Access-Control-Request-Headers", NULL);
+
+    front_begin_headers(f, r->head);
+    if (f->headers.n) {
+        front_add_header(f, "Access-Control-Allow-Methods",
+                         STR("GET, POST, DELETE, OPTIONS"));
+        if (wanted.p)
+            front_add_header(f, "Access-Control-Allow-Headers", wanted);
+        front_add_header(f, "Access-Control-Max-Age", STR("600"));
+    }
+    http_reply(r, 204, buf_str(&f->headers), STR(""));
+}
+
+static void health(struct front *f, struct http_request *r)
+{
+    front_begin_headers(f, r->head);
+    front_add_header(f, "Content-Type", STR("application/json"));
+    http_reply(r, 200, buf_str(&f->headers), STR("{\"status\":\"ok\"}"));
+}
+
+static bool is_json(const struct http_request *r)
+{
+    return str_equal_nocase(http_item_word(http_head_find(r->head, "Content-Type", NULL)),
+                            STR("application/json"));
+}
+
+/* What a client asks of the server as a whole, to find out who grants access. */
+static bool is_metadata(const struct front *f, const struct http_request *r)
+{
+    return f->o->relay->upstream && front_is_method(r, "GET") &&
+           str_starts(r->head->parts.path, STR("/.well-known/"));
+}
+
+/* What can be said before the body is here. */
+bool front_on_head(void *ctx, struct http_request *r)
+{
+    struct front *f = ctx;
+    bool mcp = front_is_path(r, "/mcp");
+
+    if (front_is_path(r, "/health") &&
+        (front_is_method(r, "GET") || front_is_method(r, "HEAD")))
+        health(f, r);
+    else if (!may_come(f, r))
+        return false;
+    else if (front_is_method(r, "OPTIONS"))
+        preflight(f, r);
+    else if (f->stopping)
+        front_refuse(f, r, 503, -32000, STR(""), "this server is about to stop");
+    else if (!mcp && !front_is_path(r, "/sse") && !front_is_path(r, "/messages") &&
+             !is_metadata(f, r))
+        front_refuse(f, r, 404, -32000, STR(""),
+                     "there is nothing here: the paths are /mcp, /sse and /health");
+    else if (front_is_method(r, "POST") && !f->o->relay->upstream && !is_json(r))
+        front_refuse(f, r, 415, -32000, STR(""), "Content-Type must be application/json");
+    else
+        return true;
+    return false;
+}
