@@ -57,24 +57,30 @@ static void send_gathered(struct served *c, str bytes)
 
 /* --- heads --- */
 
-/* Made once a second, in English whatever the locale. */
-static str date(struct http_server *s)
+/* Made once a second, in English whatever the locale. 1970 began on a Thursday. */
+static void make_date(struct http_server *s, int64_t second)
 {
-    static const char days[][4] = { "Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat" };
+    static const char days[][4] = { "Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed" };
     static const char months[][4] = { "Jan", "Feb", "Mar", "Apr", "May", "Jun",
                                       "Jul", "Aug", "Sep", "Oct", "Nov", "Dec" };
-    int64_t now = clock_now(s->options.clock) / 1000;
-    time_t seconds = (time_t)now;
-    char text[64];
-    struct tm tm;
+    int64_t day = second / 86400 % 7;
+    char t[CLOCK_TEXT], out[HTTP_DATE_TEXT + 1];
+    int month;
 
-    if (now != s->date_second && gmtime_r(&seconds, &tm)) {
-        snprintf(text, sizeof(text), "%s, %02d %s %04d %02d:%02d:%02d GMT",
-                 days[tm.tm_wday], tm.tm_mday, months[tm.tm_mon], tm.tm_year + 1900,
-                 tm.tm_hour, tm.tm_min, tm.tm_sec);
-        memcpy(s->date, text, sizeof(s->date));
-        s->date_second = now;
-    }
+    clock_format(t, second * 1000); /* 2026-03-15T11:30:00.000Z */
+    month = (t[5] - '0') * 10 + t[6] - '0';
+    snprintf(out, sizeof(out), "%s, %.2s %s %.4s %.8s GMT", days[day < 0 ? day + 7 : day],
+             t + 8, months[month - 1], t, t + 11);
+    memcpy(s->date, out, sizeof(s->date));
+    s->date_second = second;
+}
+
+static str date(struct http_server *s)
+{
+    int64_t second = clock_now(s->options.clock) / 1000;
+
+    if (second != s->date_second)
+        make_date(s, second);
     return str_of(s->date, sizeof(s->date));
 }
 

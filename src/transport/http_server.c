@@ -413,7 +413,7 @@ int http_server_open(struct http_server **out, const struct http_server_options 
         return err_set(err, ERR_NOMEM, "no memory for a server");
     s->options = *options;
     s->limits = options->limits ? *options->limits : usual_limits;
-    s->date_second = -1;
+    s->date_second = INT64_MIN;
     buf_init(&s->scratch, SCRATCH_MAX);
     if (loop_timer_new(&s->tick, options->loop, on_tick, s, err) < 0 ||
         loop_timer_new(&s->attend, options->loop, on_attend, s, err) < 0 ||

@@ -39,7 +39,7 @@ struct house {
     struct http_request *waiting;
     atomic_int heads, requests, gone, drained, said;
     atomic_uint open, conns;
-    atomic_bool finish, stop, stalled;
+    atomic_bool finish, stop, floods, remembers;
     struct http_server_limits limits;
     struct tls_identity *identity;
 };
@@ -91,11 +91,11 @@ static void stream(struct house *h, struct http_request *r, str what)
     if (str_is(what, "/abort")) {
         http_reply_abort(r);
     } else if (str_is(what, "/flood")) {
+        h->floods = true;
         http_reply_add(r, str_of(big, BIG));
-        h->stalled = http_reply_queued(r) > 0;
     } else if (str_is(what, "/forever")) {
         http_request_forget(r);
-        h->stalled = r->head->count > 0 || r->body.n > 0 || !http_reply_has_begun(r);
+        h->remembers = r->head->count > 0 || r->body.n > 0 || !http_reply_has_begun(r);
     } else {
         http_reply_add(r, STR("second"));
         http_reply_end(r);
@@ -157,7 +157,7 @@ static void on_drained(void *ctx, struct http_request *r)
     struct house *h = ctx;
 
     h->drained++;
-    if (h->stalled)
+    if (h->floods)
         http_reply_add(r, str_of(big, BIG));
 }
 
@@ -539,7 +539,7 @@ static void test_gone(struct house *h)
 
     send_text(fd, "GET /forever HTTP/1.1\r\nHost: h\r\n\r\n");
     ok(hears(fd, "5\r\nfirst\r\n") && h->open == 1, "a stream begins");
-    ok(!h->stalled, "what was forgotten is empty, and the answer goes on");
+    ok(!h->remembers, "what was forgotten is empty, and the answer goes on");
     ok(h->gone == gone, "nobody is gone");
     close(fd);
     ok(wait_for(&h->gone, gone + 1), "a reader of a stream that goes is noticed");
@@ -624,11 +624,13 @@ static void test_big(const struct house *h)
 {
     struct buf b = { .max = BIG * 3 };
     int fd = call(h);
+    enum end e;
 
     send_text(fd,
               "GET /big HTTP/1.1\r\nHost: h\r\n\r\nGET /big HTTP/1.1\r\n" CLOSE "\r\n");
     usleep(50000);
-    ok(hear(fd, &b, NULL, PATIENCE) == CLOSED && b.n > 2 * BIG && b.n < 2 * BIG + 500,
+    e = hear(fd, &b, NULL, PATIENCE);
+    ok(e == CLOSED && b.n > 2 * BIG && b.n < 2 * BIG + 500,
        "two large answers to a slow reader: %zu", b.n);
     buf_release(&b);
     close(fd);
@@ -718,7 +720,7 @@ static void test_waits(void)
     drained = h.drained;
     fd = call(&h);
     send_text(fd, "GET /flood HTTP/1.1\r\nHost: h\r\n\r\n");
-    ok(wait_for(&h.gone, gone + 2) && h.stalled, "a reader that takes nothing is cut");
+    ok(wait_for(&h.gone, gone + 2), "a reader that takes nothing is cut");
     ok(h.drained == drained, "nothing was out before");
     close(fd);
     close_house(&h);
@@ -738,7 +740,7 @@ static void test_back_pressure(struct house *h)
        "what is out is told, and more follows");
     close(fd);
     ok(wait_for(&h->gone, gone + 1), "until the reader goes");
-    h->stalled = false;
+    h->floods = false;
 }
 
 /* An answer without an end of its own, cut: the client must see that it is not whole. */
@@ -846,6 +848,211 @@ static void test_finish(struct house *h)
     close(busy);
 }
 
+/* --- TLS: the certificate is made by openssl, the client is Python --- */
+
+static char dir[] = "/tmp/assay-http-server-XXXXXX";
+
+static int shell(const char *fmt, ...) PRINTF_LIKE(1, 2);
+
+static int shell(const char *fmt, ...)
+{
+    struct buf b = { 0 };
+    char line[2048];
+    va_list ap;
+    int r;
+
+    va_start(ap, fmt);
+    vsnprintf(line, sizeof(line), fmt, ap);
+    va_end(ap);
+    buf_printf(&b, "cd %s && { %s; } >>log 2>&1", dir, line);
+    r = system(buf_cstr(&b));
+    buf_release(&b);
+    return r;
+}
+
+static const char *in_dir(const char *name)
+{
+    static char paths[2][FILE_PATH_MAX];
+    static int turn;
+
+    turn = !turn;
+    snprintf(paths[turn], FILE_PATH_MAX, "%s/%s", dir, name);
+    return paths[turn];
+}
+
+static void test_identity(void)
+{
+    static const struct {
+        const char *what, *cert, *key, *why;
+    } bad[] = {
+        { "no certificate there", "absent.pem", "key.pem", "absent.pem" },
+        { "no key there", "cert.pem", "absent.pem", "absent.pem" },
+        { "a key that is encrypted", "cert.pem", "locked.pem", "is encrypted" },
+        { "another one's key", "cert.pem", "other.pem", "not that of the certificate" },
+        { "a key of another kind", "cert.pem", "ed.pem", "not that of the certificate" },
+        { "no certificate in it", "key.pem", "key.pem", "no certificate can be read" },
+        { "no key in it", "cert.pem", "cert.pem", "no private key can be read" },
+    };
+
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        struct tls_identity *identity = NULL;
+        struct err err = { 0 };
+
+        ok(tls_identity_new(&identity, in_dir(bad[i].cert), in_dir(bad[i].key), &err) <
+                   0 &&
+               !identity && strstr(err.msg, bad[i].why),
+           "%s: %s", bad[i].what, err.msg);
+    }
+}
+
+static const char tls_client[] =
+    "import socket, ssl, sys, time\n"
+    "port, what = int(sys.argv[1]), sys.argv[2]\n"
+    "c = ssl.create_default_context(cafile='cert.pem')\n"
+    "c.minimum_version = ssl.TLSVersion.TLSv1_2\n"
+    "if what == '1.2': c.maximum_version = ssl.TLSVersion.TLSv1_2\n"
+    "c.set_alpn_protocols(['h2'] if what == 'h2' else ['h2', 'http/1.1'])\n"
+    "s = c.wrap_socket(socket.create_connection(('127.0.0.1', port)),\n"
+    "                  server_hostname='localhost')\n"
+    "assert s.selected_alpn_protocol() == 'http/1.1'\n"
+    "assert s.version() == ('TLSv1.2' if what == '1.2' else 'TLSv1.3')\n"
+    "def say(path, more='', body=b''):\n"
+    "    s.sendall(f'POST {path} HTTP/1.1\\r\\nHost: h\\r\\n{more}'\n"
+    "              f'Content-Length: {len(body)}\\r\\n\\r\\n'.encode() + body)\n"
+    "def hear(end):\n"
+    "    got = bytearray()\n"
+    "    while end is None or not got.endswith(end):\n"
+    "        more = s.recv(1 << 20)\n"
+    "        if not more: break\n"
+    "        got += more\n"
+    "    return got\n"
+    "say('/echo', body=b'one'); assert hear(b'POST=one').startswith(b'HTTP/1.1 200')\n"
+    "say('/count', body=bytes(100000)); assert b'100000' in hear(b'100000')\n"
+    "if what == 'half':\n"
+    "    say('/later'); s.unwrap = None\n"
+    "    socket.socket.shutdown(s, socket.SHUT_WR)\n"
+    "    assert hear(None).endswith(b'/later')\n"
+    "    sys.exit(0)\n"
+    "if what == 'abort':\n"
+    "    say('/abort')\n"
+    "    s.suppress_ragged_eofs = False\n"
+    "    try: hear(None)\n"
+    "    except (ssl.SSLEOFError, ConnectionResetError): sys.exit(0)\n"
+    "    sys.exit(1)\n"
+    "say('/stream'); assert hear(b'0\\r\\n\\r\\n').endswith(b'second\\r\\n0\\r\\n\\r\\n')\n"
+    "say('/big', 'Connection: close\\r\\n')\n"
+    "s.suppress_ragged_eofs = False\n"
+    "assert len(hear(None)) > 24 << 20\n";
+
+static void test_tls(void)
+{
+    static const struct {
+        const char *what, *how;
+        bool works;
+    } rows[] = {
+        { "TLS 1.3: whole answers, large ones, a clean end", "1.3", true },
+        { "TLS 1.2: the same", "1.2", true },
+        { "half closed over TLS", "half", true },
+        { "an aborted answer is no clean end of TLS", "abort", true },
+        { "who speaks HTTP/2 only is turned away", "h2", false },
+    };
+    struct tls_identity *identity = NULL;
+    struct http_server_limits quick = roomy;
+    struct err err = { 0 };
+    struct house h;
+    int fd;
+
+    if (!ok(tls_identity_new(&identity, in_dir("cert.pem"), in_dir("key.pem"), &err) == 0,
+            "an identity: %s", err.msg))
+        return;
+    quick.head_wait = 300;
+    if (!ok(open_house(&h, "127.0.0.1", quick, identity), "a server with TLS"))
+        return;
+    for (size_t i = 0; i < COUNT(rows); i++)
+        ok((shell("timeout 20 python3 client.py %u %s", h.port, rows[i].how) == 0) ==
+               rows[i].works,
+           "%s", rows[i].what);
+    fd = call(&h);
+    send_text(fd, "GET /echo HTTP/1.1\r\nHost: h\r\n\r\n");
+    ok(is_closed(fd), "who speaks no TLS is turned away");
+    close(fd);
+    fd = call(&h);
+    send_text(fd, "\x16\x03\x01");
+    ok(is_closed(fd), "who begins TLS and does not go on, too");
+    close(fd);
+    ring(&h);
+    ok(h.conns == 0 && h.open == 0, "nobody is left");
+    close_house(&h);
+    tls_identity_free(identity);
+}
+
+static void test_with_certificates(void)
+{
+    FILE *f;
+
+    if (!mkdtemp(dir) || shell("openssl version && python3 -c 'import ssl'") != 0) {
+        tap_skip("TLS", "no openssl or python3 here");
+        return;
+    }
+    f = fopen(in_dir("client.py"), "w");
+    if (f) {
+        fputs(tls_client, f);
+        fclose(f);
+    }
+    ok(shell(
+           "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 "
+           "-keyout key.pem -out cert.pem -subj /CN=localhost "
+           "-addext subjectAltName=DNS:localhost,IP:127.0.0.1 && "
+           "openssl ec -in key.pem -aes128 -passout pass:secret -out locked.pem && "
+           "openssl ecparam -name prime256v1 -genkey -noout -out other.pem && "
+           "openssl genpkey -algorithm ed25519 -out ed.pem") == 0,
+       "certificates and keys are made");
+    test_identity();
+    test_tls();
+    if (tap_failures)
+        shell("tail -40 log >&2; false");
+    if (tap_failures || shell("rm -rf %s", dir) != 0)
+        printf("# see %s\n", dir);
+}
+
+/* --- where it listens --- */
+
+static void test_v6(void)
+{
+    struct sockaddr_in6 to = { .sin6_family = AF_INET6, .sin6_addr = in6addr_loopback };
+    int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct house h;
+
+    if (fd < 0 || bind(fd, (struct sockaddr *)&to, sizeof(to)) < 0) {
+        tap_skip("IPv6", "this machine has none");
+        return;
+    }
+    if (!ok(open_house(&h, "::1", roomy, NULL), "a server on ::1"))
+        return;
+    close(fd);
+    fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    to.sin6_port = htons(h.port);
+    ok(connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0, "it is there");
+    send_text(fd, "GET /peer HTTP/1.1\r\n" CLOSE "\r\n");
+    ok(hears(fd, "\r\n\r\n::1"), "and names the peer");
+    close(fd);
+    close_house(&h);
+}
+
+static void test_name(void)
+{
+    struct house h;
+    int fd;
+
+    if (!ok(open_house(&h, "localhost", roomy, NULL), "a server on a name"))
+        return;
+    fd = call(&h);
+    send_text(fd, "GET /peer HTTP/1.1\r\n" CLOSE "\r\n");
+    ok(hears(fd, "127.0.0.1"), "every address of it has the same port");
+    close(fd);
+    close_house(&h);
+}
+
 static void test_open_errors(void)
 {
     struct house h, second;
@@ -894,7 +1101,10 @@ int main(void)
     close_house(&h);
     test_waits();
     test_connection_limit();
+    test_v6();
+    test_name();
     test_open_errors();
+    test_with_certificates();
     free(big);
     return tap_done();
 }

@@ -46,7 +46,8 @@ static void end_reading(struct link *l)
 
 static int pay(struct link *l, struct err *err)
 {
-    int r = channel_write(&l->channel, tls_owed(l->tls), err);
+    str owed = tls_owed(l->tls);
+    int r = owed.n && !l->finished ? channel_write(&l->channel, owed, err) : 0;
 
     tls_paid(l->tls);
     return r;
@@ -396,6 +397,7 @@ void link_finish(struct link *l)
         if (pay(l, &ignored) < 0)
             return; /* there is nobody to be told */
     }
+    l->finished = true;
     channel_shut(&l->channel);
 }
 

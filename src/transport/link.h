@@ -46,7 +46,8 @@ struct link {
     void *ctx;
     struct channel channel;
     bool has_channel, open, closed, looking;
-    bool accepted, ended; /* the peer came to us; it will say no more */
+    bool accepted;        /* the peer came to us */
+    bool ended, finished; /* it will say no more; neither shall we */
     struct tls *tls;
     int fd; /* while it connects */
     struct loop_watch *watch;

@@ -169,7 +169,7 @@ static int load_key(SSL_CTX *context, const char *key_file, struct err *err)
     SSL_CTX_set_default_passwd_cb_userdata(context, &asked);
     r = SSL_CTX_use_PrivateKey_file(context, key_file, SSL_FILETYPE_PEM);
     SSL_CTX_set_default_passwd_cb_userdata(context, NULL);
-    if (r == 1)
+    if (r == 1 && SSL_CTX_check_private_key(context) == 1)
         return 0;
     if (asked) {
         ERR_clear_error();
@@ -177,8 +177,7 @@ static int load_key(SSL_CTX *context, const char *key_file, struct err *err)
                        "'%s': the key is encrypted; one without a password is needed",
                        key_file);
     }
-    if (ERR_GET_REASON(ERR_peek_last_error()) == X509_R_KEY_VALUES_MISMATCH ||
-        ERR_GET_REASON(ERR_peek_last_error()) == X509_R_KEY_TYPE_MISMATCH) {
+    if (r == 1 || ERR_GET_REASON(ERR_peek_last_error()) == X509_R_KEY_VALUES_MISMATCH) {
         ERR_clear_error();
         return err_set(err, ERR_FORMAT, "'%s': the key is not that of the certificate",
                        key_file);
