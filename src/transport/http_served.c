@@ -71,7 +71,7 @@ void served_answered(struct served *c)
         c->passing = true;
     else
         next_request(c);
-    if (!c->serving)
+    if (!c->serving && (c->in.n || c->eof))
         served_attend(c);
 }
 

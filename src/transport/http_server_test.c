@@ -350,6 +350,16 @@ static bool is_closed(int fd)
     return e == CLOSED || e == RESET;
 }
 
+/* Nothing comes, for a while. */
+static bool waits(int fd)
+{
+    struct buf b = { 0 };
+    bool r = hear(fd, &b, NULL, 100) == WAITS && b.n == 0;
+
+    buf_release(&b);
+    return r;
+}
+
 static bool wait_for(atomic_int *counter, int value)
 {
     for (int i = 0; i < PATIENCE && *counter < value; i++)
@@ -587,12 +597,15 @@ static void test_limits(struct house *h)
     ok(hears(fd, "HTTP/1.1 413 "), "one more");
     close(fd);
 
-    fd = call(h), other = call(h);
+    fd = call(h);
+    other = call(h);
     send_text(fd, head);
     send_all(fd, str_of(big, 99999));
     usleep(50000);
     send_text(other, head);
-    send_all(other, str_of(big, 50002));
+    send_all(other, str_of(big, 50001));
+    ok(waits(other), "as many bytes as all bodies may have");
+    send_text(other, "x");
     ok(hears(other, "HTTP/1.1 503 "), "all bodies together are too many bytes");
     send_text(fd, "x");
     ok(hears(fd, "\r\n\r\n100000"), "who was there before is served");
@@ -603,6 +616,58 @@ static void test_limits(struct house *h)
     ok(hears(other, "\r\n\r\n100000"), "and then others");
     close(fd);
     close(other);
+}
+
+/* A body that nobody wants: what is short is read for the next request's sake. */
+static void test_passing(const struct house *h)
+{
+    for (size_t more = 0; more < 2; more++) {
+        int fd = call(h);
+        char head[100];
+
+        snprintf(head, sizeof(head),
+                 "POST /no HTTP/1.1\r\nHost: h\r\nContent-Length: %zu\r\n\r\n",
+                 HTTP_SERVER_PASS_MAX + more);
+        send_text(fd, head);
+        ok(hears(fd, more ? "Connection: close\r\n\r\nno" : "Length: 2\r\n\r\nno"),
+           "%zu bytes that nobody wants", HTTP_SERVER_PASS_MAX + more);
+        send_all(fd, str_of(big, HTTP_SERVER_PASS_MAX + more));
+        send_text(fd, "GET /peer HTTP/1.1\r\n" CLOSE "\r\n");
+        ok(more ? is_closed(fd) : hears(fd, "127.0.0.1"),
+           more ? "closed" : "passed over");
+        close(fd);
+    }
+}
+
+static void test_header_bombs(const struct house *h)
+{
+    static const struct {
+        const char *what, *line;
+        size_t times;
+        const char *hears;
+    } rows[] = {
+        { "as many headers as may be", "A: b\r\n", HTTP_HEADERS_MAX - 1, "GET=" },
+        { "one more", "A: b\r\n", HTTP_HEADERS_MAX, "HTTP/1.1 431 " },
+        { "a million", "A: b\r\n", 1000000, "HTTP/1.1 431 " },
+        { "one header without an end", "aaaaaaaaaa", 100000, "HTTP/1.1 431 " },
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        struct buf b = { .max = BIG }, got = { 0 };
+        int fd = call(h);
+
+        buf_add(&b, STR("GET /echo HTTP/1.1\r\nHost: h\r\n"));
+        for (size_t n = 0; n < rows[i].times; n++)
+            buf_add(&b, str_from(rows[i].line));
+        buf_add(&b, STR("\r\n"));
+        send_all(fd, buf_str(&b));
+        shutdown(fd, SHUT_WR);
+        ok(hear(fd, &got, NULL, PATIENCE) == CLOSED && holds(&got, rows[i].hears), "%s",
+           rows[i].what);
+        buf_release(&b);
+        buf_release(&got);
+        close(fd);
+    }
 }
 
 /* An upload that is refused is still read for a while, so that the answer is not lost. */
@@ -758,7 +823,6 @@ static void test_abort_until_close(const struct house *h)
 static void test_connection_limit(void)
 {
     struct http_server_limits few = roomy;
-    struct buf b = { 0 };
     struct house h;
     int fds[3];
 
@@ -770,12 +834,11 @@ static void test_connection_limit(void)
         send_text(fds[i], "GET /echo HTTP/1.1\r\nHost: h\r\n\r\n");
     }
     ok(hears(fds[0], "GET=") && hears(fds[1], "GET="), "two are served");
-    ok(hear(fds[2], &b, NULL, 100) == WAITS && b.n == 0, "a third one waits");
+    ok(waits(fds[2]), "a third one waits");
     close(fds[0]);
     ok(hears(fds[2], "GET="), "until one goes");
     close(fds[1]);
     close(fds[2]);
-    buf_release(&b);
     close_house(&h);
 }
 
@@ -1090,6 +1153,8 @@ int main(void)
         test_continue(&h);
         test_gone(&h);
         test_limits(&h);
+        test_passing(&h);
+        test_header_bombs(&h);
         test_refused_upload(&h);
         test_big(&h);
         test_many_pipelined(&h);

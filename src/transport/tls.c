@@ -285,13 +285,35 @@ int tls_feed(struct tls *t, str bytes, struct err *err)
     return 0;
 }
 
+/* A memory BIO never gives back what it once needed: an empty one for one that grew. */
+static BIO *replacement(BIO *old)
+{
+    BUF_MEM *memory = NULL;
+
+    if (BIO_get_mem_ptr(old, &memory) != 1 || memory->max <= KEEP_BYTES)
+        return NULL;
+    return BIO_new(BIO_s_mem());
+}
+
+static void trim_input(struct tls *t)
+{
+    BIO *fresh = BIO_pending(t->in) == 0 ? replacement(t->in) : NULL;
+
+    if (!fresh)
+        return;
+    t->in = fresh;
+    SSL_set0_rbio(t->ssl, fresh);
+}
+
 static int judge(struct tls *t, int result, struct err *err)
 {
     long verified = SSL_get_verify_result(t->ssl);
     int why = SSL_get_error(t->ssl, result);
 
-    if (why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE)
+    if (why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE) {
+        trim_input(t);
         return 0;
+    }
     if (why == SSL_ERROR_ZERO_RETURN) {
         t->ended = true;
         return 0;
@@ -350,12 +372,8 @@ str tls_owed(const struct tls *t)
 
 void tls_paid(struct tls *t)
 {
-    BUF_MEM *memory = NULL;
-    BIO *fresh = NULL;
+    BIO *fresh = replacement(t->out);
 
-    /* A memory BIO never gives back what it once needed. */
-    if (BIO_get_mem_ptr(t->out, &memory) == 1 && memory->max > KEEP_BYTES)
-        fresh = BIO_new(BIO_s_mem());
     if (!fresh) {
         (void)BIO_reset(t->out);
         return;
