@@ -90,6 +90,7 @@ static void free_served(struct served *c)
     if (c->next)
         c->next->prev = c->prev;
     s->count--;
+    s->pause_until = 0; /* here is a descriptor */
     served_drop_body(c);
     buf_release(&c->in);
     http_head_release(&c->head);
@@ -181,10 +182,8 @@ static void on_tick(void *ctx)
 static void start_ticking(struct http_server *s)
 {
     const struct http_server_limits *l = &s->limits;
-    const uint64_t waits[] = {
-        l->head_wait,  l->body_wait,   l->idle_wait,
-        l->stall_wait, l->linger_wait, HTTP_SERVER_ACCEPT_WAIT * 4
-    };
+    const uint64_t waits[] = { l->head_wait, l->body_wait, l->idle_wait, l->stall_wait,
+                               l->linger_wait };
     uint64_t tick = TICK_MAX;
 
     if (loop_timer_is_set(s->tick))
@@ -248,8 +247,9 @@ static bool no_more_descriptors(int code)
 /* The one that waits cannot be taken: asking again at once would only be busy. */
 static void pause_accepting(struct http_server *s)
 {
-    if (s->pause_until == 0)
+    if (!s->said)
         say(s, "no descriptor is left: new connections have to wait");
+    s->said = true;
     s->pause_until = loop_now(s->options.loop) + HTTP_SERVER_ACCEPT_WAIT;
     set_listening(s, false);
     start_ticking(s);
@@ -273,7 +273,7 @@ static void on_connection(void *ctx, unsigned events)
         }
         if (fd < 0)
             return; /* nobody more, or one that has gone again */
-        s->pause_until = 0;
+        s->said = false;
         take_connection(s, fd, &from);
     }
     if (s->count >= s->limits.conns_max)

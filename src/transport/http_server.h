@@ -54,7 +54,7 @@ struct tls_identity;
 #define HTTP_SERVER_IDLE_WAIT   120000 /* ms between requests */
 #define HTTP_SERVER_STALL_WAIT  60000  /* ms in which nothing queued is taken: closed */
 #define HTTP_SERVER_LINGER_WAIT 3000   /* ms that a closed client is still listened to */
-#define HTTP_SERVER_ACCEPT_WAIT 200    /* ms of pause when no descriptor is left */
+#define HTTP_SERVER_ACCEPT_WAIT 1000   /* ms of pause when no descriptor is left */
 
 /* Called from the loop. Each may be NULL but on_request and on_gone. */
 struct http_server_events {

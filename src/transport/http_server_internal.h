@@ -78,6 +78,7 @@ struct http_server {
     size_t bodies;          /* bytes */
     uint64_t pause_until;   /* no descriptor was left; loop time */
     bool paused, finishing; /* nobody is accepted */
+    bool said;              /* that no descriptor is left */
     struct buf scratch;     /* what is written next */
     int64_t date_second;
     char date[HTTP_DATE_TEXT];
