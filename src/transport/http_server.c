@@ -97,16 +97,14 @@ static void free_served(struct served *c)
     free(c);
 }
 
+/* As long as it is `due` nothing puts it on the list again, and it may be freed. */
 static void look_after(struct served *c)
 {
     struct http_server *s = c->server;
     bool drained;
 
-    c->due = false;
     if (!c->dead)
         served_flush(c);
-    drained = c->drained;
-    c->drained = false;
     if (c->dead) {
         if (c->open) {
             s->open_requests--;
@@ -116,6 +114,8 @@ static void look_after(struct served *c)
         free_served(c);
         return;
     }
+    drained = c->drained;
+    c->drained = c->due = false;
     if (drained)
         served_events.on_drained(c);
     served_resume(c);
