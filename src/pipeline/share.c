@@ -54,6 +54,7 @@ static void server_span(void *ctx, struct exchange *x, str bytes, bool end)
         share_from_server_long(s, line);
     else
         share_from_server(s, line);
+    share_trim(s);
     share_line_reset(&s->line);
 }
 

@@ -4,12 +4,29 @@
 
 #include "pipeline/share_internal.h"
 
+/* Of memory between messages. */
+#define NODES_KEPT 65536
+#define EDITS_KEPT 4096
+#define BYTES_KEPT ((size_t)1 << 20)
+
 str share_key(struct share *s, const struct json *j, uint32_t id)
 {
     s->key.max = SPLICE_MAX;
     buf_reset(&s->key);
     rpc_add_id_key(&s->key, j, id);
     return s->key.failed ? STR("") : buf_str(&s->key);
+}
+
+void share_trim(struct share *s)
+{
+    if (s->json.cap > NODES_KEPT)
+        json_release(&s->json);
+    if (s->splice.out.cap > BYTES_KEPT || s->splice.cap > EDITS_KEPT)
+        splice_release(&s->splice);
+    if (s->key.cap > BYTES_KEPT)
+        buf_release(&s->key);
+    if (s->scratch.cap > BYTES_KEPT)
+        buf_release(&s->scratch);
 }
 
 /* --- requests of members --- */
@@ -62,6 +79,43 @@ static bool make_room(struct share *s)
     return a != NULL;
 }
 
+/* FNV-1a over whose it is and its key. Ids come from strangers, but addresses do not. */
+static uint32_t bucket_of(const struct member *m, str key)
+{
+    uint32_t h = 2166136261u ^ (uint32_t)((uintptr_t)m >> 4);
+
+    for (size_t i = 0; i < key.n; i++)
+        h = (h ^ (unsigned char)key.p[i]) * 16777619u;
+    return (h ^ h >> 15) % SHARE_BUCKETS;
+}
+
+static void into_bucket(struct share *s, struct ask *a)
+{
+    struct bucket *b = &s->buckets[a->bucket];
+
+    a->before = b->last;
+    if (b->last)
+        b->last->after = a;
+    else
+        b->first = a;
+    b->last = a;
+}
+
+static void out_of_bucket(struct share *s, struct ask *a)
+{
+    struct bucket *b = &s->buckets[a->bucket];
+
+    if (a->before)
+        a->before->after = a->after;
+    else
+        b->first = a->after;
+    if (a->after)
+        a->after->before = a->before;
+    else
+        b->last = a->before;
+    a->before = a->after = NULL;
+}
+
 static void fill(struct ask *a, str id, str key, str token)
 {
     a->id_n = (uint32_t)id.n;
@@ -83,6 +137,7 @@ static void link_in(struct share *s, struct ask *a)
     else
         s->first_ask = a;
     s->last_ask = a;
+    into_bucket(s, a);
     if (a->member)
         a->member->open++;
 }
@@ -103,6 +158,7 @@ struct ask *share_ask_add(struct share *s, struct member *m, struct exchange *x,
     a->exchange = x;
     a->is_ours = !m;
     fill(a, id, key, token);
+    a->bucket = bucket_of(m, key);
     if (map_put(&s->asks, a->number, a, &ignored) < 0) {
         free(a);
         return NULL;
@@ -121,8 +177,8 @@ struct ask *share_ask_find(const struct share *s, const struct member *m, str id
 {
     struct ask *alike = NULL;
 
-    for (struct ask *a = s->first_ask; a; a = a->newer) {
-        if (a->member != m || !is_open(a) || !str_equal(key_of(a), key))
+    for (struct ask *a = s->buckets[bucket_of(m, key)].first; a; a = a->after) {
+        if (a->member != m || !str_equal(key_of(a), key))
             continue;
         if (str_equal(share_ask_id(a), id))
             return a;
@@ -135,13 +191,15 @@ struct ask *share_ask_newest(const struct share *s)
 {
     struct ask *a = s->last_ask;
 
-    while (a && (!a->member || !is_open(a)))
+    while (a && (!a->member || a->member->finishing || !is_open(a)))
         a = a->older;
     return a;
 }
 
-void share_ask_close(struct ask *a, bool answered)
+void share_ask_close(struct share *s, struct ask *a, bool answered)
 {
+    if (is_open(a))
+        out_of_bucket(s, a);
     if (a->member && is_open(a))
         a->member->open--;
     if (answered)
@@ -152,7 +210,7 @@ void share_ask_close(struct ask *a, bool answered)
 
 void share_ask_free(struct share *s, struct ask *a)
 {
-    share_ask_close(a, true);
+    share_ask_close(s, a, true);
     if (a->number == s->hello_number && !s->hello_ok)
         s->hello_number = 0;
     if (a->older)
@@ -176,7 +234,7 @@ void share_ask_forget(struct share *s, struct ask *a, bool cancel)
         share_ask_free(s, a);
         return;
     }
-    share_ask_close(a, false);
+    share_ask_close(s, a, false);
     a->member = NULL;
     a->exchange = NULL;
     if (tell)

@@ -17,11 +17,14 @@
 #include "json/json.h"
 
 #define SHARE_NUMBER_TEXT 24
+#define SHARE_BUCKETS     4096
 
 /* A request that went to the server (or waits to). */
 struct ask {
     struct ask *older, *newer;
+    struct ask *before, *after; /* of its bucket, while it is open */
     struct ask *next_done;
+    uint32_t bucket;
     uint64_t number;       /* its id there, and its progress token */
     struct member *member; /* NULL: nobody's any more, or our own */
     struct exchange *exchange;
@@ -107,6 +110,9 @@ struct share {
     struct ask *first_ask, *last_ask;
     struct ask *done; /* answered by the message at hand */
     struct map asks;  /* by number */
+    struct bucket {
+        struct ask *first, *last;
+    } buckets[SHARE_BUCKETS]; /* by member and id: what is open */
     struct asked *asked;
     size_t asked_count;
     uint64_t number;       /* of the last request */
@@ -138,8 +144,9 @@ struct ask *share_ask_add(struct share *s, struct member *m, struct exchange *x,
                           str key, str token); /* NULL: no room */
 struct ask *share_ask_get(const struct share *s, uint64_t number);
 struct ask *share_ask_find(const struct share *s, const struct member *m, str id,
-                           str key);                /* the oldest that is open */
-void share_ask_close(struct ask *a, bool answered); /* it is open no more */
+                           str key); /* the oldest that is open */
+void share_ask_close(struct share *s, struct ask *a,
+                     bool answered); /* it is open no more */
 void share_ask_free(struct share *s, struct ask *a);
 str share_ask_number(const struct ask *a);
 str share_ask_id(const struct ask *a);
@@ -164,6 +171,9 @@ bool share_subscribe(struct member *m, str uri); /* false: no room */
 bool share_unsubscribe(struct member *m, str uri);
 bool share_is_subscribed(const struct member *m, str uri,
                          bool exactly); /* else also to one above it */
+
+/* Give back what large messages took. */
+void share_trim(struct share *s);
 
 /* --- share_send.c: to the server --- */
 

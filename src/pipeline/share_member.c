@@ -15,12 +15,12 @@ void share_wake(struct share *s)
         loop_timer_set(s->wake, 0, false);
 }
 
-/* Not one that is about to be freed. */
+/* That can answer. */
 struct member *share_newest_member(const struct share *s)
 {
     struct member *m = s->newest;
 
-    while (m && (m->closed || m->cut || m->ended))
+    while (m && (m->closed || m->cut || m->finishing))
         m = m->older;
     return m;
 }
@@ -255,6 +255,7 @@ static int member_send(struct endpoint *e, struct exchange *x, str bytes, bool e
                        m->cut ? m->cut->msg : "nothing more is sent");
     if (whole && bytes.n <= SPLICE_MAX) {
         share_to_server(m->share, m, x, bytes);
+        share_trim(m->share);
         return 0;
     }
     m->partial.max = SPLICE_MAX;
@@ -266,6 +267,7 @@ static int member_send(struct endpoint *e, struct exchange *x, str bytes, bool e
         return -1;
     }
     share_to_server(m->share, m, x, buf_str(&m->partial));
+    share_trim(m->share);
     buf_release(&m->partial);
     return 0;
 }
@@ -300,6 +302,7 @@ static void member_finish(struct endpoint *e)
     if (m->finishing)
         forget_all(m);
     m->finishing = true;
+    refuse_asked(m->share, m);
     share_wake(m->share);
 }
 

@@ -99,7 +99,7 @@ static void check_line(str text)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     str text = str_of(data, size);
-    struct json j = { 0 };
+    CLEANUP(json_release) struct json j = { 0 };
     struct err err;
 
     if (rewrite_parse(&j, text, &err) < 0)
@@ -110,6 +110,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     rewrite_is_method(&j, JSON_ROOT, STR("notifications/cancelled"));
     check_line(text);
-    json_release(&j);
     return 0;
 }

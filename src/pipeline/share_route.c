@@ -88,7 +88,7 @@ static struct route route_cancelled(struct share *s, const struct rpc *m)
     if (a && !a->is_listen)
         a = NULL;
     if (a)
-        share_ask_close(a, a->answered);
+        share_ask_close(s, a, a->answered);
     return to_ask(a, REWRITE_CANCELLED);
 }
 
@@ -175,7 +175,7 @@ static void settle(struct share *s, const struct rpc *m, const struct route *r)
     if (!r->ask || r->part != REWRITE_ID)
         return;
     note_hello(s, r->ask, m->error == JSON_NONE);
-    share_ask_close(r->ask, true);
+    share_ask_close(s, r->ask, true);
     if (outlives(m, r->ask)) {
         r->ask->exchange = NULL;
         return;

@@ -119,7 +119,7 @@ static bool pass_cancelled(const struct sending *p, const struct rpc *m)
                        share_key(s, m->json, node));
     if (!a)
         return false;
-    share_ask_close(a, false);
+    share_ask_close(s, a, false);
     rewrite_replace(&s->splice, m->json, m->node, REWRITE_CANCELLED, true,
                     share_ask_number(a));
     return true;

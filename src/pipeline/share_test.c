@@ -111,6 +111,8 @@ static void on_say(void *ctx, const char *sentence)
 static void on_share_gone(void *ctx)
 {
     (void)ctx;
+    share_free(lab.share);
+    lab.share = NULL;
     lab.gone = true;
 }
 
@@ -291,7 +293,6 @@ static void end(void)
         leave(i);
     share_finish(lab.share, on_share_gone, NULL);
     ok(wait_until(is_gone), "the server goes");
-    share_free(lab.share);
     loop_timer_free(lab.look);
     loop_timer_free(lab.patience);
     loop_free(lab.loop);
@@ -939,11 +940,24 @@ static void test_finish(void)
     ok(wait_until(is_cut) && lab.m[0].ended == 1 && lab.m[0].why == ERR_NONE,
        "then it has all");
     ok(lab.m[1].ended == 0, "who still waits has not");
+    act("say {\"id\":5,\"method\":\"ping\"}\n");
+    expect_got("{\"id\":1,\"method\":\"x\"}\n{\"id\":2,\"method\":\"x\"}\n"
+               "{\"error\":{\"code\":-31008,\"data\":{\"policy_ref\":null,"
+               "\"reason_codes\":[\"client_gone\"],\"receipt_id\":null,\"source\":"
+               "\"assay\"},\"message\":\"no client is there to answer\"},\"id\":5,"
+               "\"jsonrpc\":\"2.0\"}\n",
+               "who sends no more is not asked");
     lab.m[1].e->type->finish(lab.m[1].e);
-    expect_got(
-        "{\"id\":1,\"method\":\"x\"}\n{\"id\":2,\"method\":\"x\"}\n" OUR_CANCEL("2"),
-        "unless it gives up");
+    expect_got(OUR_CANCEL("2"), "unless it gives up");
     ok(lab.m[1].ended == 1, "and is at its end, too");
+    end();
+}
+
+static void test_stubborn(void)
+{
+    begin(1);
+    act("stubborn\nsay {\"method\":\"ready\"}\n");
+    expect_told(0, "0:{\"method\":\"ready\"}\n", "it stays, whatever comes");
     end();
 }
 
@@ -975,8 +989,9 @@ static void test_echo(void)
     bool good = true;
 
     begin(3);
-    act("echo\n");
-    usleep(300000);
+    act("echo\nsay {\"method\":\"ready\"}\n");
+    for (int i = 0; i < 3; i++)
+        expect_told(i, "0:{\"method\":\"ready\"}\n", "all are told that it is ready");
     for (int i = 0; i < 900; i++) {
         int n = snprintf(text, sizeof(text),
                          "{\"id\":%d,\"method\":\"x\",\"params\":[%d,%d,%d]}\n", i / 9,
@@ -1019,6 +1034,7 @@ int main(void)
     test_large();
     test_back_pressure();
     test_finish();
+    test_stubborn();
     test_no_json();
     test_echo();
     return tap_done();

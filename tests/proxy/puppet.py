@@ -2,16 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """A server on strings: puppet.py DIR. What it reads goes to DIR/got as it is; what it does
 is told through the pipe DIR/do, a line each: say TEXT, exit STATUS, close, deaf, echo,
-huge BEFORE BYTES AFTER, and sleep."""
+huge BEFORE BYTES AFTER, and stubborn (it stays, whatever comes)."""
 import json
 import os
+import signal
 import sys
 import threading
-import time
 
 got = os.open(sys.argv[1] + "/got", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
 strings = os.open(sys.argv[1] + "/do", os.O_RDWR)
-echoes = False
+echoes = stays = False
 
 
 def say(data):
@@ -33,7 +33,8 @@ def listen():
                 answer(line)
     except OSError:
         return  # deaf
-    os._exit(0)
+    if not stays:
+        os._exit(0)
 
 
 def huge(before, size, after):
@@ -59,5 +60,6 @@ for command in os.fdopen(strings, "rb", 0):
         echoes = True
     elif word == b"huge":
         huge(*rest.split(b" "))
-    elif word == b"sleep":
-        time.sleep(float(rest))
+    elif word == b"stubborn":
+        stays = True
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
