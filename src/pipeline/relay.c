@@ -89,7 +89,8 @@ static void server_ended(void *ctx, const struct err *why_ended)
 {
     struct relay *r = ctx;
 
-    (void)why_ended;
+    if (r->upstream.client)
+        relay_why(r, "server_exit", why_ended == NULL);
     r->server_ended = true;
     r->server_end_waits = !gate_is_empty(&r->gate);
     if (r->server_end_waits)

@@ -312,6 +312,17 @@ static void opened(void *ctx, str message)
         buf_reset(&u->agreed);
 }
 
+/* Evidence first: receipts from now on say so. */
+static void found(void *ctx, const char *transport)
+{
+    struct relay *r = ctx;
+    struct err err = { 0 };
+
+    relay_say(r, "the server speaks the older transport HTTP+SSE");
+    if (session_transport(r->session, transport, &err) < 0)
+        relay_say(r, "%s", err.msg);
+}
+
 static void cut(void *ctx, const struct err *why)
 {
     flow_cut(ctx, TO_CLIENT, why);
@@ -323,7 +334,7 @@ static void say(void *ctx, const char *sentence)
 }
 
 static const struct http_client_hooks hooks = { describe, awaits, lost, is_message,
-                                                opened,   cut,    say };
+                                                opened,   found,  cut,  say };
 
 int upstream_open(struct upstream *u, struct relay *r,
                   const struct upstream_options *options,

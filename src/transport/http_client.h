@@ -4,6 +4,10 @@
  * is POSTed, and what comes back (one JSON text, or a stream of events) is delivered as
  * messages, without line ends of ours.
  *
+ * A server that refuses the first of them is asked whether it is one of the transport
+ * before (HTTP+SSE); if so, messages are POSTed where it says, and all answers come on
+ * one stream, whose end is on_ended.
+ *
  * It knows no JSON. What it must know of a message, and what has to be done with an
  * answer that does not come, is its owner's: see struct http_client_hooks.
  *
@@ -42,7 +46,8 @@ struct tls_trust;
     5 /* attempts in a row to go on with a stream, without an event */
 #define HTTP_RETRY_DEFAULT 1000 /* ms before one, unless the server says otherwise */
 #define HTTP_RETRY_MAX     30000
-#define HTTP_OWN_HEADERS   64 /* of --header */
+#define HTTP_ENDPOINT_WAIT 10000 /* ms for an older server to say where POSTs go */
+#define HTTP_OWN_HEADERS   64    /* of --header */
 
 /* What a message is. Texts are borrowed until the next call; NULL pointer: none. */
 struct http_facts {
@@ -72,6 +77,10 @@ struct http_client_hooks {
 
     /* A message out of the answer to what opens a session; before it is delivered. */
     void (*opened)(void *ctx, str message);
+
+    /* The server speaks this transport (as receipts have it) instead of Streamable HTTP;
+     * before anything is sent by it. */
+    void (*found)(void *ctx, const char *transport);
 
     /* The message that is being delivered has no end. */
     void (*cut)(void *ctx, const struct err *why);

@@ -730,6 +730,257 @@ def case_hurry(c):
     c.judge()
 
 
+# --- servers of the transport before: HTTP+SSE ---
+
+
+class Old:
+    """What such a server does; the hooks of the cases are its members."""
+
+    def __init__(self, endpoint="/message?s=1", before="", post="202 Accepted", refusal=None):
+        self.endpoint, self.before, self.post = endpoint, before, post
+        self.refusal = refusal or (b"Cannot POST", "404 Not Found", "text/html")
+        self.stream, self.lock, self.server = None, threading.Lock(), Server(self.handle)
+
+    def url(self):
+        return self.server.url()
+
+    def handle(self, server, request, s):
+        if request.method == "GET":
+            self.stream = s
+            stream(s)
+            chunk(s, self.before + f"event: endpoint\ndata: {self.endpoint}\n\n")
+            s.recv(1)  # until the client goes
+            return False
+        if request.target != "/message?s=1":
+            reply(s, *self.refusal)
+        elif self.post != "202 Accepted" and request.message.get("method") == "tools/call":
+            reply(s, b"no", self.post, "text/plain")
+        else:
+            reply(s, b"Accepted", "202 Accepted", "text/plain")
+            with self.lock:
+                self.answer(request)
+
+    def answer(self, request):
+        if request.message.get("method") == "initialize":
+            event(self.stream, result(request, {
+                "protocolVersion": "2024-11-05", "capabilities": {},
+                "serverInfo": {"name": "old", "version": "1"}}), event="message")
+        elif "id" in request.message:
+            event(self.stream, result(request), event="message")
+
+
+def case_old(c):
+    old = Old(before=": hello\n\nevent: other\ndata: nothing\n\n")
+    status, out, err = c.run(OPEN + call(1) + call(2), old.url())
+    same((status, sorted(a["id"] for a in out)), (0, [0, 1, 2]), "an older server: answers")
+    ok("older transport" in err, "and it is said", err)
+    seen = old.server.seen
+    same([(r.method, r.target) for r in seen[:3]],
+         [("POST", "/mcp"), ("GET", "/mcp"), ("POST", "/message?s=1")], "asked in this order")
+    same([r.message.get("id") for r in seen if r.target != "/mcp"][:2], [0, None],
+         "the message that was refused comes again, then the others")
+    ok(all(r.target == "/message?s=1" for r in seen[2:]), "everything else goes there",
+       [(r.method, r.target) for r in seen])
+    same((seen[1].headers.get("accept"), seen[1].headers.get("host")),
+         ("text/event-stream", f"127.0.0.1:{old.server.port}"), "the head of the GET")
+    same([r.headers.get("mcp-protocol-version") for r in seen[2:4]], [None, "2024-11-05"],
+         "the version that was agreed on")
+    ok(not any("mcp-session-id" in r.headers or r.method == "DELETE" for r in seen),
+       "no session, nothing to delete")
+    same([e["transport"] for e in c.of("transport_found")], ["sse"], "the log says it")
+    same([r["server_transport"] for r in c.receipts()], ["sse"] * 2, "and the receipts")
+    same([m["server_transport"] for m in c.receipts("session_metadata")], ["sse"], "metadata")
+    c.judge()
+
+
+def case_old_refusals(c):
+    """Whatever the refusal looks like, as long as it is no message."""
+    for n, refusal in enumerate([
+            (b"", "405 Method Not Allowed"), (b"x", "400 Bad Request", "text/plain"),
+            ({"detail": "Method Not Allowed"}, "405 Method Not Allowed")]):
+        case = Case(f"old_refusals_{n}")
+        status, out, err = case.run(OPEN + call(1), Old(refusal=refusal).url())
+        same((status, len(out)), (0, 2), f"refused with {refusal[1]} and {refusal[0]}")
+        case.judge()
+    for n, refusal in enumerate([
+            (b"", "403 Forbidden"), (b"", "500 Internal Server Error"), (b"", "401 Unauthorized"),
+            ({"jsonrpc": "2.0", "id": 0, "error": {"code": -32000, "message": "no"}},
+             "400 Bad Request")]):
+        case, old = Case(f"old_stays_{n}"), Old(refusal=refusal)
+        status, out, err = case.run(OPEN.splitlines(True)[0], old.url())
+        ok("GET" not in [r.method for r in old.server.seen], f"{refusal[1]} asks no further")
+        ok(lost(out, 0)["code"] in (-31006, -32000), "and is told", out)
+
+
+def case_old_endpoints(c):
+    """Where POSTs go: what a reference may be, and that it must be of the same origin."""
+    for n, (endpoint, good) in enumerate([
+            ("message?s=1", True), ("./message?s=1", True), ("../message?s=1", True),
+            ("http://127.0.0.1:PORT/message?s=1", True), ("//127.0.0.1:PORT/message?s=1", True),
+            ("http://127.0.0.2:PORT/message?s=1", "another origin"),
+            ("https://127.0.0.1:PORT/message?s=1", "another origin"),
+            ("//evil.example/message?s=1", "another origin"),
+            ("http://127.0.0.1:1/message?s=1", "another origin"),
+            ("http://u:p@127.0.0.1:PORT/message?s=1", "user name"),
+            ("ftp://127.0.0.1/message", "does not begin"), ("javascript:1", "does not begin"),
+            ("/message?s=1\ndata: X: y", "control"), ("/a b", "space"), ("/#x", "fragment"),
+            ("/" + "x" * 9000, "too large"), ("", "empty"), ("/%00", "path"),
+            ("/a/../b", "path")]):
+        case, old = Case(f"old_endpoints_{n}"), Old()
+        old.endpoint = endpoint.replace("PORT", str(old.server.port))
+        status, out, err = case.run(OPEN + call(1), old.url())
+        what = endpoint[:40]
+        if good is True:
+            same((status, len(out)), (0, 2), f"endpoint {what}")
+        else:
+            ok(good in lost(out, 0)["message"], f"endpoint {what!r} is refused", out)
+            ok("404" in lost(out, 0)["message"], "with the first refusal as well", out)
+            same([r.target for r in old.server.seen if r.target != "/mcp"], [], "nothing went there")
+        case.judge()
+
+
+def case_old_never_says(c):
+    """Streams that are no such server's."""
+    def endless(server, request, s):
+        if request.method != "GET":
+            reply(s, b"", "404 Not Found")
+            return
+        stream(s)
+        chunk(s, "event: endpoint\ndata: ")
+        while True:
+            chunk(s, "x" * 1000)
+
+    def without(server, request, s):
+        if request.method != "GET":
+            reply(s, b"", "405 Method Not Allowed")
+            return
+        stream(s)
+        event(s, {"jsonrpc": "2.0", "method": "notifications/message"})
+        chunk(s, "")
+
+    def refusing(server, request, s):
+        reply(s, {"jsonrpc": "2.0", "id": None, "error": {"code": -32000, "message": "no"}}
+              if request.method == "GET" else b"", "405 Method Not Allowed")
+
+    def silent(server, request, s):
+        if request.method != "GET":
+            reply(s, b"", "404 Not Found")
+            return
+        stream(s)
+        s.recv(1)
+        return False
+    for handle, word in ((endless, "too large"), (without, "ended its stream"),
+                         (refusing, "status 405"), (silent, "names no endpoint")):
+        case = Case(f"old_{handle.__name__}")
+        status, out, err = case.run(OPEN + call(1), Server(handle).url())
+        ok(word in lost(out, 0)["message"], f"{handle.__name__}: {word}", out, err)
+        same(sorted(a["id"] for a in out), [0, 1], "each is told once")
+        same([e["type"] for e in case.of("transport_found")], [], "and no transport found")
+        case.judge()
+
+
+def case_old_ends(c):
+    """The end of the stream is the end of the session."""
+    old = Old()
+    old.answer = lambda request: Old.answer(old, request) if request.message.get("id") == 0 else None
+    p = c.start(old.url())
+    p.stdin.write(OPEN + call(1) + line(2, "tools/list"))
+    same(read_line(p)["id"], 0, "opened")
+    while sum(r.target != "/mcp" for r in old.server.seen) < 4:
+        time.sleep(0.02)
+    time.sleep(0.2)
+    chunk(old.stream, "")
+    old.stream.shutdown(socket.SHUT_RDWR)
+    out = [read_line(p), read_line(p)]
+    same(sorted((a["id"], a["error"]["code"]) for a in out), [(1, -31006), (2, -31006)],
+         "open requests are lost")
+    same((read_line(p), p.wait(HURRY)), (None, 2), "and that is the end")
+    same([e["reason"] for e in c.of("session_end")], ["server_exit"], "as the log says")
+    same([(r["outcome"], r["outcome_reason"]) for r in c.receipts()],
+         [("timeout", "server_exit")], "its receipt")
+    c.judge()
+
+
+def case_old_cut_long(c):
+    old = Old()
+
+    def answer(request):
+        if request.message.get("id") != 1:
+            return Old.answer(old, request)
+        chunk(old.stream, "data: {\"x\":\"" + "y" * 300000)
+        old.stream.shutdown(socket.SHUT_RDWR)
+    old.answer = answer
+    p = c.start(old.url())
+    p.communicate(OPEN + call(1), timeout=HURRY)
+    same(p.returncode, 2, "cut in a long message of the stream")
+    same([e["reason"] for e in c.of("message_cut")], ["server_lost"], "message_cut")
+    c.judge(packs=1)
+
+
+def case_old_post_refused(c):
+    for number in "400 Bad Request", "404 Not Found", "500 Internal Server Error":
+        case, old = Case("old_post_" + number[:3]), Old(post=number)
+        status, out, err = case.run(OPEN + call(1) + line(2, "ping"), old.url())
+        ok(number[:3] in lost(out, 1)["message"], f"a POST that is answered {number[:3]}", out)
+        same([(a["id"], "result" in a) for a in out if a["id"] != 1], [(0, True), (2, True)],
+             "the others are answered")
+        case.judge()
+
+
+def case_old_both_ways(c):
+    """The server asks on its stream, and a cancelled request is not waited for."""
+    old = Old()
+    answered = threading.Event()
+
+    def answer(request):
+        if request.message.get("id") == "q":
+            answered.set()
+        elif request.message.get("method") == "notifications/initialized":
+            event(old.stream, {"jsonrpc": "2.0", "id": "q", "method": "roots/list"},
+                  event="message", id="e1")
+            chunk(old.stream, "event: endpoint\ndata: /elsewhere\n\n")
+        elif request.message.get("method") != "tools/call":
+            Old.answer(old, request)
+    old.answer = answer
+    p = c.start(old.url())
+    p.stdin.write(OPEN)
+    same([read_line(p).get("id"), read_line(p).get("method")], [0, "roots/list"], "it asks")
+    p.stdin.write(b'{"jsonrpc":"2.0","id":"q","result":{"roots":[]}}\n' + call(1)
+                  + line(None, "notifications/cancelled", requestId=1))
+    ok(answered.wait(10), "and is answered")
+    begun = time.monotonic()
+    p.stdin.close()
+    same(p.wait(HURRY), 2, "a cancelled call without an answer is lost")
+    ok(time.monotonic() - begun < 3, "and not waited for", time.monotonic() - begun)
+    same([r.target for r in old.server.seen].count("/elsewhere"), 0,
+         "a second endpoint changes nothing")
+    same([r.message.get("method") for r in old.server.seen if r.body][-1], "notifications/cancelled",
+         "it was told of the cancelling")
+    c.judge()
+
+
+def case_old_large(c):
+    """A stalled reader stops the stream; what is long passes as it comes."""
+    old, size = Old(), 20 << 20
+
+    def answer(request):
+        if request.message.get("id") in (None, 0):
+            return Old.answer(old, request)
+        event(old.stream, result(request, {"t": "x" * size}), event="message")
+    old.answer = answer
+    p = c.start(old.url())
+    p.stdin.write(OPEN + call(1) + call(2))
+    read_line(p)
+    time.sleep(1)
+    ok(SANITIZED or memory(p.pid) < MEMORY, "in little memory", memory(p.pid))
+    out = io.BufferedReader(p.stdout)
+    same([len(json.loads(out.readline())["result"]["t"]) for _ in range(2)], [size] * 2,
+         "two long answers on one stream")
+    p.stdin.close()
+    same(p.wait(HURRY), 0, "old, large: exit")
+    c.judge()
+
+
 def certificate(name, *subject):
     path = os.path.join(WORK, name + ".pem")
     made = subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",

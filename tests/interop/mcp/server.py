@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server on the Python SDK, over stdio; over Streamable HTTP where PORT is set."""
+"""A server on the Python SDK, over stdio; over HTTP (TRANSPORT) where PORT is set."""
 import os
 
 import anyio
@@ -42,6 +42,6 @@ def note() -> str:
 
 
 if "PORT" in os.environ:
-    server.run("streamable-http", port=int(os.environ["PORT"]))
+    server.run(os.environ.get("TRANSPORT", "streamable-http"), port=int(os.environ["PORT"]))
 else:
     server.run("stdio")
