@@ -269,6 +269,8 @@ static int read_upstream(struct run *r, char *const *argv, struct err *err)
     }
     if (url_parse(&r->upstream.url, f->upstream_url, err) < 0)
         return err_wrap(err, "--upstream-url");
+    if (http_proxy_find(&r->upstream.proxy, &r->upstream.url, getenv, err) < 0)
+        return -1;
     if (f->ca && !r->upstream.url.tls)
         return err_set(err, ERR_FORMAT, "--ca is for https");
     for (size_t i = 0; i < f->headers.count; i++) {
@@ -394,6 +396,7 @@ static enum exit_code proxy(const struct flags *f, char *const *argv)
         status_error(&r.status, err.msg);
     else
         code = record(&r);
+    http_proxy_release(&r.upstream.proxy);
     buf_release(&r.pepper);
     policy_file_release(&r.policy);
     return code;

@@ -342,6 +342,8 @@ int upstream_open(struct upstream *u, struct relay *r,
 {
     struct http_client_options http = { .loop = r->loop,
                                         .url = &options->url,
+                                        .proxy =
+                                            options->proxy.used ? &options->proxy : NULL,
                                         .headers = options->headers,
                                         .header_count = options->header_count,
                                         .hooks = &hooks,

@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "base/str.h"
 #include "transport/http_client.h"
+#include "transport/http_proxy.h"
 #include "json/json.h"
 
 struct err;
@@ -23,7 +24,8 @@ struct relay;
 
 struct upstream_options {
     struct url url;
-    const char *ca_file; /* NULL: the system's certificates */
+    const char *ca_file;     /* NULL: the system's certificates */
+    struct http_proxy proxy; /* if one is used */
     struct http_own_header headers[HTTP_OWN_HEADERS];
     size_t header_count;
 };

@@ -139,7 +139,8 @@ static struct http_conn *new_conn(struct http_client *c, struct err *err)
                                           .trust = c->options.url->tls ? c->options.trust
                                                                        : NULL,
                                           .host = c->options.url->host,
-                                          .port = c->options.url->port };
+                                          .port = c->options.url->port,
+                                          .proxy = c->options.proxy };
     struct http_conn *conn = calloc(1, sizeof(*conn));
 
     if (!conn) {

@@ -33,6 +33,7 @@
 
 struct err;
 struct http_client;
+struct http_proxy;
 struct loop;
 struct tls_trust;
 
@@ -96,8 +97,9 @@ bool http_client_may_set(str name);
 
 struct http_client_options {
     struct loop *loop;
-    const struct url *url;   /* borrowed, as is all here */
-    struct tls_trust *trust; /* for https */
+    const struct url *url;          /* borrowed, as is all here */
+    struct tls_trust *trust;        /* for https */
+    const struct http_proxy *proxy; /* NULL: none */
     const struct http_own_header *headers;
     size_t header_count;
     const struct http_client_hooks *hooks;

@@ -368,16 +368,18 @@ static void note_session(struct exchange *x, const struct http_head *h)
 /* What a person should know of a refusal. */
 static void explain(const struct http_head *h, struct err *err)
 {
+    bool proxy = h->status == 407;
+    const char *name = proxy ? "Proxy-Authenticate" : "WWW-Authenticate";
     str place = http_head_find(h, "Location", NULL);
-    str asked = http_head_find(h, "WWW-Authenticate", NULL);
+    str asked = http_head_find(h, name, NULL);
 
     if (h->status / 100 == 3)
         err_set(err, ERR_REFUSED,
                 "the server redirects (status %u) to '%.*s'; redirects are not followed",
                 h->status, (int)str_first(place, SHOWN).n, place.p ? place.p : "");
     else if (asked.p)
-        err_set(err, ERR_REFUSED,
-                "the server answered with status %u, WWW-Authenticate: %.*s", h->status,
+        err_set(err, ERR_REFUSED, "the %s answered with status %u, %s: %.*s",
+                proxy ? "proxy" : "server", h->status, name,
                 (int)str_first(asked, SHOWN).n, asked.p);
     else
         err_set(err, ERR_PEER, "the server answered with status %u", h->status);

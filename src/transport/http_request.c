@@ -4,6 +4,7 @@
 
 #include "transport/http_client_internal.h"
 #include "transport/http_encode.h"
+#include "transport/http_proxy.h"
 
 bool http_client_may_set(str name)
 {
@@ -14,6 +15,7 @@ bool http_client_may_set(str name)
         "Connection",
         "Keep-Alive",
         "Proxy-Connection",
+        "Proxy-Authorization",
         "TE",
         "Trailer",
         "Upgrade",
@@ -74,6 +76,24 @@ static int put_facts(struct buf *out, const struct exchange *x,
     return put(out, "Last-Event-ID", last, err);
 }
 
+/* A proxy must be told the whole URL, unless it only passes TLS on. */
+static int put_request_line(struct buf *out, const struct exchange *x, const char *method,
+                            const struct url *to, struct err *err)
+{
+    const struct http_proxy *proxy = to->tls ? NULL : x->client->options.proxy;
+    CLEANUP(buf_release) struct buf target = { 0 };
+
+    if (proxy)
+        buf_printf(&target, "http://%s", to->authority);
+    buf_add(&target, str_from(to->target));
+    if (http_put_request(out, str_from(method), buf_str(&target), err) < 0 ||
+        put(out, "Host", str_from(to->authority), err) < 0)
+        return -1;
+    return proxy && proxy->authorization[0]
+               ? put(out, "Proxy-Authorization", str_from(proxy->authorization), err)
+               : 0;
+}
+
 /* GET also where a POST goes on with its stream. */
 int exchange_put_head(struct buf *out, const struct exchange *x,
                       const struct http_facts *f, struct err *err)
@@ -89,8 +109,7 @@ int exchange_put_head(struct buf *out, const struct exchange *x,
     char length[24];
 
     snprintf(length, sizeof(length), "%zu", x->body.n);
-    if (http_put_request(out, str_from(method), str_from(to->target), err) < 0 ||
-        put(out, "Host", str_from(to->authority), err) < 0 ||
+    if (put_request_line(out, x, method, to, err) < 0 ||
         put_own_headers(out, c, err) < 0 || put(out, "Accept", accept, err) < 0 ||
         put(out, "Accept-Encoding", STR("identity"), err) < 0 ||
         put_facts(out, x, f, err) < 0)

@@ -28,6 +28,8 @@ public = os.path.join(os.path.dirname(place), "pypi-verifier/bin/assay")
 modules = place + "/node_modules/@modelcontextprotocol"
 python = place + "/python/bin/python"
 inspector = modules + "/inspector/cli/build/cli.js"
+for name in [n for n in os.environ if n.lower().endswith("_proxy")]:
+    del os.environ[name]  # all servers are here
 MODERN = "2026-07-28"
 count = failures = 0
 

@@ -161,9 +161,9 @@ class Case(lab.Case):
     def command(self, url, *flags, argument=None):
         return [ASSAY, "mcp-proxy", "--audit-dir", self.dir, *flags, "--upstream-url", url]
 
-    def run(self, data, url, *flags):
+    def run(self, data, url, *flags, env=None):
         """Returns status, answers, what was said."""
-        status, out, err = super().run(data, url, *flags)
+        status, out, err = super().run(data, url, *flags, env=env)
         return status, [json.loads(l) for l in out.splitlines()], err.decode()
 
     def of(self, kind):
@@ -1031,6 +1031,231 @@ def case_tls_large(c):
     same((p.returncode, len(answers[-1]["result"]["t"]), answers[-1]["result"]["n"]),
          (0, size, 2 << 20), "large messages over TLS, both ways")
     c.judge()
+
+
+# --- proxies ---
+
+
+class Proxy:
+    """An HTTP proxy that passes bytes on. What it was asked: (line, headers)."""
+
+    def __init__(self, answer=None, user=None, names=None):
+        self.answer, self.user, self.names, self.asked = answer, user, names or {}, []
+        self.socket = socket.socket()
+        self.socket.bind(("127.0.0.1", 0))
+        self.socket.listen(64)
+        self.port = self.socket.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def url(self, user=""):
+        return f"http://{user}127.0.0.1:{self.port}"
+
+    def accept(self):
+        while True:
+            s, _ = self.socket.accept()
+            threading.Thread(target=self.serve, args=(s,), daemon=True).start()
+
+    def serve(self, s):
+        try:
+            head = b""
+            while b"\r\n\r\n" not in head and (data := s.recv(65536)):
+                head += data
+            head, rest = head.split(b"\r\n\r\n", 1)
+            line, *lines = head.decode().split("\r\n")
+            headers = {k.lower(): v for k, v in (l.split(": ", 1) for l in lines)}
+            self.asked.append((line, headers))
+            if self.user and headers.get("proxy-authorization") != self.user:
+                s.sendall(b'HTTP/1.1 407 No\r\nProxy-Authenticate: Basic realm="r"\r\n'
+                          b"Content-Length: 0\r\nConnection: close\r\n\r\n")
+            elif self.answer is not None:
+                s.sendall(self.answer)
+            else:
+                self.connect(s, line, headers, head, rest)
+        except (OSError, ValueError):
+            pass
+        s.close()
+
+    def connect(self, s, line, headers, head, rest):
+        method, target, _ = line.split()
+        place = target if method == "CONNECT" else target.split("/")[2]
+        host, _, port = place.rpartition(":") if ":" in place else (place, "", "80")
+        to = socket.create_connection(self.names.get(place, (host.strip("[]"), int(port))))
+        if method == "CONNECT":
+            s.sendall(b"HTTP/1.1 200 Connection established\r\nVia: 1.1 x\r\n\r\n")
+        else:  # one request a connection is enough for a test
+            lines = [l for l in head.split(b"\r\n")[1:]
+                     if not l.lower().startswith(b"proxy-authorization")]
+            path = "/" + target.split("/", 3)[3]
+            to.sendall(b"\r\n".join([f"{method} {path} HTTP/1.1".encode(), *lines,
+                                      b"Connection: close", b"", rest]))
+            s.sendall(to.recv(65536).replace(b"\r\n", b"\r\nConnection: close\r\n", 1))
+        threading.Thread(target=self.pump, args=(s, to), daemon=True).start()
+        self.pump(to, s)
+
+    @staticmethod
+    def pump(a, b):
+        try:
+            while data := a.recv(65536):
+                b.sendall(data)
+            b.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+
+
+def closing(server, request, s):
+    """As a server does when it is told that no more comes."""
+    plain(server, request, s)
+    return False
+
+
+def case_via(c):
+    """http: the whole URL is said to the proxy."""
+    proxy, server = Proxy(), Server(closing)
+    status, out, err = c.run(OPEN + call(1), server.url(), env={"http_proxy": proxy.url("u%40x:p%3Aw@")})
+    same((status, [a["id"] for a in out]), (0, [0, 1]), "through a proxy")
+    line, headers = proxy.asked[0]
+    same(line, f"POST http://127.0.0.1:{server.port}/mcp HTTP/1.1", "the target is a URL")
+    same(headers.get("host"), f"127.0.0.1:{server.port}", "Host is the server's")
+    same(headers.get("proxy-authorization"), "Basic dUB4OnA6dw==", "the user of the proxy")
+    ok(not any("proxy-authorization" in r.headers for r in server.seen), "is not the server's")
+    everything = b"".join(open(p, "rb").read() for p in glob.glob(c.dir + "/**", recursive=True)
+                          if os.path.isfile(p))
+    ok(b"dUB4OnA6dw" not in everything and b"p:w" not in everything, "nor in the evidence")
+    c.judge()
+
+
+def case_via_name(c):
+    """Names are the proxy's to look up."""
+    server = Server(closing)
+    proxy = Proxy(names={"mcp.invalid": ("127.0.0.1", server.port)})
+    status, out, err = c.run(OPEN + call(1), "http://mcp.invalid/mcp", env={"all_proxy": proxy.url()})
+    same((status, len(out)), (0, 2), "all_proxy, a name that only the proxy knows")
+    c.judge()
+
+
+def case_via_which(c):
+    """Which variables count, and for whom."""
+    proxy, server = Proxy(), Server(closing)
+    here = proxy.url()
+    for n, (env, used) in enumerate([
+            ({"http_proxy": here}, True), ({"HTTP_PROXY": here}, False),
+            ({"https_proxy": here}, False), ({"ALL_PROXY": here}, True),
+            ({"http_proxy": "", "all_proxy": here}, True),
+            ({"http_proxy": here, "no_proxy": "127.0.0.1"}, False),
+            ({"http_proxy": here, "NO_PROXY": "a.example, *"}, False),
+            ({"http_proxy": here, "no_proxy": f"127.0.0.1:{server.port}"}, False),
+            ({"http_proxy": here, "no_proxy": "127.0.0.1:1"}, True),
+            ({"http_proxy": here, "no_proxy": "0.0.1,127.0.0.10"}, True)]):
+        proxy.asked.clear()
+        status, out, err = Case(f"via_which_{n}").run(OPEN, server.url(), env=env)
+        same((len(out), bool(proxy.asked)), (1, used), f"{env}".replace(here, "PROXY"))
+
+
+def case_via_old(c):
+    """The stream and the POSTs of an older server go the same way."""
+    proxy, old = Proxy(), Old()
+    handle = old.server.handle
+    old.server.handle = lambda *given: handle(*given) or False
+    status, out, err = c.run(OPEN + call(1), old.url(), env={"http_proxy": proxy.url()})
+    ok((status, [a["id"] for a in out]) == (0, [0, 1]), "HTTP+SSE through a proxy", status, out, err)
+    same({l.split()[0] for l, _ in proxy.asked}, {"GET", "POST"}, "all of it")
+    c.judge()
+
+
+def case_via_tunnel(c):
+    if not shutil.which("openssl"):
+        tap.skip("TLS through a proxy", "openssl is not installed")
+        return
+    good, context = certificate("tunnel", "DNS:mcp.invalid", "IP:127.0.0.1")
+    server = Server(plain, tls=context)
+    proxy = Proxy(names={"mcp.invalid:443": ("127.0.0.1", server.port)},
+                  user="Basic dTpzM2NyZXQ=")
+    status, out, err = c.run(OPEN + call(1) + call(2), "https://mcp.invalid/mcp", "--ca", good,
+                             env={"HTTPS_PROXY": proxy.url("u:s3cret@")})
+    same((status, len(out)), (0, 3), "https through CONNECT")
+    same(proxy.asked[0][0], "CONNECT mcp.invalid:443 HTTP/1.1", "what it is asked")
+    same(proxy.asked[0][1], {"host": "mcp.invalid:443", "proxy-authorization": "Basic dTpzM2NyZXQ="},
+         "and no more")
+    same(server.seen[0].headers["host"], "mcp.invalid", "the server's Host")
+    ok(not any("proxy-authorization" in r.headers for r in server.seen), "without the password")
+    for n, (answer, word) in enumerate([
+            (b"HTTP/1.1 502 Bad\r\nContent-Length: 0\r\n\r\n", "status 502"),
+            (b"HTTP/1.1 302 Found\r\nLocation: http://x/\r\n\r\n", "status 302"),
+            (b"HTTP/1.1 100 Continue\r\n\r\n", "status 100"),
+            (b"HTTP/1.1 200 OK\r\n\r\nHello", "more than it was asked"),
+            (b"SSH-2.0-x\r\n", "no HTTP"), (b"HTTP/1.1 200 OK\r\nA : b\r\n\r\n", "no HTTP"),
+            (b"", "closed the connection"), (b"HTTP/1.1 200", "closed the connection"),
+            (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 70000, "no HTTP"),
+            (b"HTTP/1.1 200 OK\r\n\r\n", "TLS")]):
+        case, bad = Case(f"via_tunnel_{n}"), Proxy(answer)
+        status, out, err = case.run(OPEN, "https://mcp.invalid/mcp", "--ca", good,
+                                    env={"https_proxy": bad.url("u:s3cret@")})
+        ok(word in lost(out, 0)["message"], f"a proxy that says {answer[:30]}", out)
+        ok("s3cret" not in err and "s3cret" not in str(out), "no password is shown")
+    status, out, err = Case("via_tunnel_407").run(
+        OPEN, "https://mcp.invalid/mcp", "--ca", good, env={"https_proxy": proxy.url("u:x@")})
+    ok("407" in lost(out, 0)["message"] and "Basic realm" in lost(out, 0)["message"],
+       "a wrong password: what the proxy asks for", out)
+    status, out, err = Case("via_407").run(OPEN, Server(plain).url(),
+                                           env={"http_proxy": proxy.url("u:x@")})
+    ok("the proxy answered with status 407" in lost(out, 0)["message"], "for http as well", out)
+    s = socket.socket()
+    s.bind(("127.0.0.1", 0))
+    status, out, err = Case("via_nobody").run(
+        OPEN, "https://mcp.invalid/mcp", "--ca", good,
+        env={"https_proxy": f"http://127.0.0.1:{s.getsockname()[1]}"})
+    ok("the proxy 127.0.0.1" in lost(out, 0)["message"], "a proxy that is not there", out)
+    c.judge()
+
+
+def case_via_bad(c):
+    for value, word in (("https://p:1", "http://"), ("socks5://p:1", "http://"), ("p:3128", "http://"),
+                        ("http://", "no valid host"), ("http://p:0", "no valid host"),
+                        ("http://s3cret%0a:x@p", "user name"), ("http://s3cret%zz@p", "user name"),
+                        ("http://u:s3cret@p/path", "path"), ("http://s3cret\x07@p", "user name"),
+                        ("http://" + "s3cret" * 100 + "@p", "user name")):
+        p = subprocess.run([ASSAY, "mcp-proxy", "--audit-dir", c.dir, "--upstream-url", "http://h/"],
+                           stdin=subprocess.DEVNULL, capture_output=True, timeout=HURRY,
+                           env=dict(os.environ, http_proxy=value))
+        said = p.stderr.decode()
+        ok(p.returncode == 3 and said.count("\n") == 1 and word in said and "http_proxy" in said
+           and "s3cret" not in said, f"refused at the start: {value[:20]!r}", p.returncode, said)
+
+
+def case_via_tinyproxy(c):
+    program = shutil.which("tinyproxy")
+    if not program or not shutil.which("openssl"):
+        tap.skip("tinyproxy", "it is not installed")
+        return
+    good, context = certificate("tiny", "IP:127.0.0.1")
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    path = os.path.join(WORK, "tinyproxy.conf")
+    with open(path, "w") as f:
+        f.write(f"Port {port}\nListen 127.0.0.1\nTimeout 60\nBasicAuth u s3cret\nMaxClients 50\n")
+    p = subprocess.Popen([program, "-d", "-c", path], stdout=subprocess.DEVNULL,
+                         stderr=subprocess.DEVNULL)
+    try:
+        for _ in range(100):
+            try:
+                socket.create_connection(("127.0.0.1", port)).close()
+                break
+            except OSError:
+                time.sleep(0.05)
+        env = {"all_proxy": f"http://u:s3cret@127.0.0.1:{port}"}
+        for url, flags in ((Server(plain).url(), ()),
+                           (Server(plain, tls=context).url(), ("--ca", good))):
+            status, out, err = c.run(OPEN + call(1) + call(2), url, *flags, env=env)
+            same((status, sorted(a["id"] for a in out)), (0, [0, 1, 2]),
+                 f"tinyproxy, {url.split(':')[0]}")
+        env = {"all_proxy": f"http://127.0.0.1:{port}"}
+        status, out, err = c.run(OPEN, Server(plain).url(), env=env)
+        ok("407" in lost(out, 0)["message"], "tinyproxy without a password", out)
+    finally:
+        p.terminate()
+        p.wait()
+    c.judge(packs=2)
 
 
 def case_bad_input(c):
