@@ -36,6 +36,7 @@ struct exchange *client_add(struct http_client *c, enum exchange_kind kind)
                             .kind = kind,
                             .body = { .max = BODY_MAX },
                             .ids = { .max = BODY_MAX },
+                            .target = { .max = URL_MAX },
                             .message = { .max = 8 * HTTP_HOLD },
                             .waiting = { .max = 8 * HTTP_HOLD },
                             .retry = HTTP_RETRY_DEFAULT };
@@ -52,6 +53,7 @@ static void free_exchange(struct exchange *x)
     sse_release(&x->sse);
     buf_release(&x->body);
     buf_release(&x->ids);
+    buf_release(&x->target);
     buf_release(&x->message);
     buf_release(&x->waiting);
     buf_release(&x->last_id);

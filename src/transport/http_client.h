@@ -17,8 +17,9 @@
  * opening of a session waits for its answer. A message longer than HTTP_HOLD is delivered
  * as it comes, and those of other exchanges wait for its end.
  *
- * Redirects are not followed. Nothing is sent twice, except what its owner calls
- * repeatable when an idle connection turned out to be closed.
+ * A redirect is followed once, if it keeps the method (307, 308) and stays within the
+ * origin. Nothing else is sent twice, except what its owner calls repeatable when an idle
+ * connection turned out to be closed.
  */
 #ifndef TRANSPORT_HTTP_CLIENT_H
 #define TRANSPORT_HTTP_CLIENT_H

@@ -39,6 +39,7 @@ struct exchange {
     enum exchange_kind kind;
     enum exchange_state state;
     struct buf body, ids;
+    struct buf target; /* that it was redirected to; empty: it was not */
     bool wants_answer, opens_session, opens_stream, endless, stateless, repeatable;
     bool answered;
     bool repeated; /* it has been sent twice */
@@ -96,6 +97,8 @@ void client_kill(struct exchange *x); /* no more of it; freed later */
 void client_say(const struct http_client *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 /* --- http_request.c --- */
+
+struct url exchange_url(const struct exchange *x); /* where it goes */
 
 MUST_CHECK int exchange_put_head(struct buf *out, const struct exchange *x,
                                  const struct http_facts *f, struct err *err);

@@ -375,7 +375,8 @@ static void explain(const struct http_head *h, struct err *err)
 
     if (h->status / 100 == 3)
         err_set(err, ERR_REFUSED,
-                "the server redirects (status %u) to '%.*s'; redirects are not followed",
+                "the server redirects (status %u) to '%.*s'; only 307 and 308 within the "
+                "same origin are followed, once",
                 h->status, (int)str_first(place, SHOWN).n, place.p ? place.p : "");
     else if (asked.p)
         err_set(err, ERR_REFUSED, "the %s answered with status %u, %s: %.*s",
@@ -423,11 +424,32 @@ static int judge(struct exchange *x, const struct http_head *h, struct err *err)
     return 0;
 }
 
+/* A redirect that keeps the method, to another path of the origin: nobody else gets to
+ * see the message, and the server did nothing with it. */
+static bool follow(struct exchange *x, const struct http_head *h)
+{
+    const struct url here = exchange_url(x);
+    str place = http_head_find(h, "Location", NULL);
+    struct err ignored;
+    struct url there;
+
+    if ((h->status != 307 && h->status != 308) || x->target.n || !place.p ||
+        url_resolve(&there, &here, place, &ignored) < 0)
+        return false;
+    buf_add(&x->target, str_from(there.target));
+    http_conn_close(x->conn);
+    x->conn = NULL;
+    client_run(x->client, x);
+    return true;
+}
+
 static void on_head(void *ctx, const struct http_head *h)
 {
     struct exchange *x = ctx;
     struct err err = { 0 };
 
+    if (follow(x, h))
+        return;
     x->status = h->status;
     if (x->kind == EXCHANGE_POST && x->client->server == SERVER_UNKNOWN &&
         h->status / 100 == 2)

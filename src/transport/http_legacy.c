@@ -95,6 +95,7 @@ void legacy_ask(struct exchange *x, const struct err *why)
     x->status = 0;
     x->ended = false;
     buf_reset(&x->message);
+    buf_reset(&x->target);
     if (c->first == x)
         c->first = NULL;
     c->server = SERVER_ASKED;
@@ -104,6 +105,7 @@ void legacy_ask(struct exchange *x, const struct err *why)
 
 void legacy_take_endpoint(struct exchange *x)
 {
+    const struct url here = exchange_url(x);
     struct http_client *c = x->client;
     struct err err = { 0 };
 
@@ -111,7 +113,7 @@ void legacy_take_endpoint(struct exchange *x)
         buf_reset(&x->message); /* not yet */
         return;
     }
-    if (url_resolve(&c->place, c->options.url, buf_str(&x->message), &err) < 0) {
+    if (url_resolve(&c->place, &here, buf_str(&x->message), &err) < 0) {
         err_wrap(&err, "the endpoint that the server names");
         exchange_fail(x, &err);
         return;

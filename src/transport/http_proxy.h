@@ -24,8 +24,7 @@
 
 struct err;
 
-#define HTTP_PROXY_USER_MAX 512 /* bytes of user and password, as they stand in the URL  \
-                                 */
+#define HTTP_PROXY_USER_MAX 512 /* bytes of user and password, as in the URL */
 
 struct http_proxy {
     bool used;

@@ -76,6 +76,17 @@ static int put_facts(struct buf *out, const struct exchange *x,
     return put(out, "Last-Event-ID", last, err);
 }
 
+struct url exchange_url(const struct exchange *x)
+{
+    const struct http_client *c = x->client;
+    struct url to =
+        c->server == SERVER_OLD && x->kind == EXCHANGE_POST ? c->place : *c->options.url;
+
+    if (x->target.n)
+        snprintf(to.target, sizeof(to.target), STR_FMT, STR_ARG(buf_str(&x->target)));
+    return to;
+}
+
 /* A proxy must be told the whole URL, unless it only passes TLS on. */
 static int put_request_line(struct buf *out, const struct exchange *x, const char *method,
                             const struct url *to, struct err *err)
@@ -99,8 +110,7 @@ int exchange_put_head(struct buf *out, const struct exchange *x,
                       const struct http_facts *f, struct err *err)
 {
     const struct http_client *c = x->client;
-    const struct url *to =
-        c->server == SERVER_OLD && x->kind == EXCHANGE_POST ? &c->place : c->options.url;
+    const struct url to = exchange_url(x);
     bool post = x->kind == EXCHANGE_POST && x->last_id.n == 0;
     const char *method = x->last_id.n ? "GET" : kind_methods[x->kind];
     str accept = post                         ? STR("application/json, text/event-stream")
@@ -109,7 +119,7 @@ int exchange_put_head(struct buf *out, const struct exchange *x,
     char length[24];
 
     snprintf(length, sizeof(length), "%zu", x->body.n);
-    if (put_request_line(out, x, method, to, err) < 0 ||
+    if (put_request_line(out, x, method, &to, err) < 0 ||
         put_own_headers(out, c, err) < 0 || put(out, "Accept", accept, err) < 0 ||
         put(out, "Accept-Encoding", STR("identity"), err) < 0 ||
         put_facts(out, x, f, err) < 0)

@@ -410,6 +410,12 @@ def case_refusals(c):
                                   "Content-Encoding: gzip"), "compressed")
     refused(c, "redirect", with_reply(b"", "307 Temporary Redirect", "",
                                       "Location: http://other.example/"), "redirect")
+    for status in "301 Moved", "302 Found", "303 See Other", "300 Many", "307 Temporary Redirect":
+        refused(c, "redirect_" + status[:3], with_reply(
+            b"", status, "", "Location: /mcp" if status[:3] != "307" else "X: y"),
+            f"status {status[:3]}", "redirects")
+    refused(c, "redirect_to_https", with_reply(b"", "308 Permanent Redirect", "",
+                                               "Location: https://127.0.0.1/"), "redirects")
     refused(c, "smuggling", lambda server, request, s: begin(server, request, s) or s.sendall(
         b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{}"),
         "no HTTP")
@@ -417,6 +423,43 @@ def case_refusals(c):
         "code": -32001, "message": "Session not found"}}, "404 Not Found"), "404")
     refused(c, "closes", lambda server, request, s: begin(server, request, s) or False,
             "closed the connection")
+
+
+def case_redirects(c):
+    """Within the origin, once, with the same body."""
+    def handle(server, request, s):
+        if request.target == "/mcp":
+            to = f"http://127.0.0.1:{server.port}/mcp/" if request.message and request.message.get(
+                "id") == 1 else "mcp/"
+            reply(s, b"", "307 Temporary Redirect", "", "Location: " + to)
+        elif request.target == "/mcp/":
+            plain(server, request, s)
+        else:
+            reply(s, b"", "404 Not Found")
+    server = Server(handle)
+    status, out, err = c.run(OPEN + call(1, x="y" * 100000), server.url())
+    same((status, sorted(a["id"] for a in out)), (0, [0, 1]), "redirects within the origin")
+    same({r.method for r in server.seen if r.target == "/mcp/"}, {"POST", "GET", "DELETE"},
+         "for all that is sent")
+    same(len({r.body for r in server.seen if r.body and r.message.get("id") == 1}), 1,
+         "the body is the same")
+    c.judge()
+
+    def around(server, request, s):
+        reply(s, b"", "308 Permanent Redirect", "", "Location: /mcp")
+    server = Server(around)
+    status, out, err = Case("redirects_around").run(OPEN, server.url())
+    ok("308" in lost(out, 0)["message"] and "once" in lost(out, 0)["message"], "not in circles", out)
+    same(len([r for r in server.seen if r.message.get("id") == 0]), 2, "but once")
+
+    old = Old()
+    inner = old.server.handle
+    old.server.handle = lambda server, request, s: (
+        reply(s, b"", "307 Temporary Redirect", "", "Location: /mcp/deep/") if
+        request.target == "/mcp" else inner(server, request, s))
+    old.endpoint = "../../message?s=1"
+    status, out, err = Case("redirects_old").run(OPEN + call(1), old.url())
+    same((status, len(out)), (0, 2), "an older server behind a redirect")
 
 
 def case_refusal_with_body(c):
