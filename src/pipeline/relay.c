@@ -247,6 +247,7 @@ static void on_list(void *ctx, struct tap *t, const struct rpc *m)
 {
     struct relay *r = ctx;
 
+    upstream_learn(&r->upstream, m);
     guard_list(&r->guard, t, m);
 }
 

@@ -51,6 +51,10 @@ struct tls_trust;
 #define HTTP_ENDPOINT_WAIT 10000 /* ms for an older server to say where POSTs go */
 #define HTTP_OWN_HEADERS   64    /* of --header */
 
+struct http_own_header {
+    str name, value;
+};
+
 /* What a message is. Texts are borrowed until the next call; NULL pointer: none. */
 struct http_facts {
     bool wants_answer;  /* there is a request in it */
@@ -61,8 +65,10 @@ struct http_facts {
     bool repeatable;    /* nothing happens twice when it is sent twice */
     str version;        /* MCP-Protocol-Version */
     str method, name;   /* Mcp-Method, Mcp-Name */
-    str ids;            /* of its requests: a text that is handed back */
-    str cancels;        /* the `ids` of the message whose answer is not wanted any more */
+    const struct http_own_header *mirrored; /* and these */
+    size_t mirrored_count;
+    str ids;     /* of its requests: a text that is handed back */
+    str cancels; /* the `ids` of the message whose answer is not wanted any more */
 };
 
 /* Called from the loop or inside send(); all but `cut` and `lost` must not call back. */
@@ -87,10 +93,6 @@ struct http_client_hooks {
     /* The message that is being delivered has no end. */
     void (*cut)(void *ctx, const struct err *why);
     void (*say)(void *ctx, const char *sentence); /* for a person */
-};
-
-struct http_own_header {
-    str name, value;
 };
 
 /* False for those that are ours to set: docs/http.md has the list. */

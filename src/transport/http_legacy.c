@@ -26,6 +26,7 @@ void legacy_forget_headers(struct http_facts *f)
     if (f->stateless)
         f->version = (str){ NULL, 0 };
     f->stateless = false;
+    f->mirrored_count = 0;
     f->method = f->name = (str){ NULL, 0 };
 }
 

@@ -8,6 +8,7 @@
 
 bool http_client_may_set(str name)
 {
+    static const str mirrored = { "Mcp-Param-", 10 };
     static const char *const ours[] = {
         "Host",
         "Content-Length",
@@ -31,6 +32,8 @@ bool http_client_may_set(str name)
         "Mcp-Name",
     };
 
+    if (str_equal_nocase(str_first(name, mirrored.n), mirrored))
+        return false;
     for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++) {
         if (str_equal_nocase(name, str_from(ours[i])))
             return false;
@@ -73,6 +76,10 @@ static int put_facts(struct buf *out, const struct exchange *x,
         put(out, "Mcp-Name", f->name, err) < 0 ||
         put(out, "Mcp-Session-Id", session, err) < 0)
         return -1;
+    for (size_t i = 0; i < f->mirrored_count; i++) {
+        if (http_put_header(out, f->mirrored[i].name, f->mirrored[i].value, err) < 0)
+            return -1;
+    }
     return put(out, "Last-Event-ID", last, err);
 }
 

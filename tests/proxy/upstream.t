@@ -676,6 +676,40 @@ def case_stateless(c):
     c.judge()
 
 
+def case_mirrored(c):
+    """Arguments that a tool marks stand in headers as well; once the list is known."""
+    schema = {"type": "object", "properties": {
+        "region": {"type": "string", "x-mcp-header": "Region"},
+        "count": {"type": "integer", "x-mcp-header": "Count"},
+        "sure": {"type": "boolean", "x-mcp-header": "Sure"},
+        "evil": {"type": "string", "x-mcp-header": "A: b\r\nX"}}}
+
+    def handle(server, request, s):
+        listed = {"tools": [{"name": "t", "inputSchema": schema}, {"name": "u", "inputSchema": {}}]}
+        reply(s, result(request, listed if request.message["method"] == "tools/list" else None))
+    meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {}}
+    server = Server(handle)
+    p = c.start(server.url())
+    given = {"region": "zürich", "count": 7, "sure": True, "evil": "x"}
+    for number, method, params in ((1, "tools/call", {"name": "t", "arguments": given}),
+                                   (2, "tools/list", {}),
+                                   (3, "tools/call", {"name": "t", "arguments": given}),
+                                   (4, "tools/call", {"name": "t", "arguments": {"region": None}}),
+                                   (5, "tools/call", {"name": "u", "arguments": given})):
+        p.stdin.write(line(number, method, _meta=meta, **params))
+        same(read_line(p)["id"], number, f"{method} {number}")
+    p.stdin.write(line(6, "initialize", protocolVersion="2025-06-18") + call(7, **given))
+    read_line(p), read_line(p)
+    p.stdin.close()
+    same(p.wait(HURRY), 0, "mirrored: exit")
+    head = {r.message["id"]: {k[10:]: v for k, v in r.headers.items() if k.startswith("mcp-param-")}
+            for r in server.seen if r.body}
+    same(head[3], {"region": "=?base64?esO8cmljaA==?=", "count": "7", "sure": "true"}, "headers")
+    same([head[n] for n in (1, 2, 4, 5, 7)], [{}] * 5, "and only there")
+    c.judge()
+
+
 def case_guard(c):
     """The same policy; a relative path means nothing over HTTP."""
     policy = os.path.join(WORK, "policy.yaml")
@@ -1306,6 +1340,7 @@ def case_bad_input(c):
         "no scheme": ["--upstream-url", "localhost:80/mcp"],
         "a password": ["--upstream-url", "http://u:p@localhost/mcp"],
         "a header of ours": ["--upstream-url", "http://h/", "--header", "Host=x"],
+        "a mirrored header": ["--upstream-url", "http://h/", "--header", "mcp-param-x=y"],
         "a header without a value": ["--upstream-url", "http://h/", "--header", "X"],
         "two lines": ["--upstream-url", "http://h/", "--header", "X=a\r\nY: b"],
         "--ca without TLS": ["--upstream-url", "http://h/", "--ca", "/dev/null"],
