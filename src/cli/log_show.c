@@ -28,9 +28,10 @@ struct wish {
 
 /* Members that tell a person what the event is about, in this order. */
 static const char *const telling[] = {
-    "method",     "tool",       "id",        "call",    "verdict", "reason",
-    "policy_ref", "receipt_id", "server_id", "profile", "ok",      "policy_hash",
-    "names",      "from",       "to",        "lost",    "mark",    "vkey"
+    "method",  "tool",       "id",          "call",      "verdict",
+    "reason",  "policy_ref", "receipt_id",  "server_id", "transport",
+    "profile", "ok",         "policy_hash", "names",     "from",
+    "to",      "lost",       "mark",        "vkey"
 };
 
 /* JSON text has escapes of its own: only what it leaves as it is needs ours. */

@@ -3,6 +3,7 @@
 
 #include <grp.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/codec.h"
@@ -234,6 +235,8 @@ static int read_upstream(struct proxy_run *r, char *const *argv, struct err *err
     }
     if (url_parse(&r->upstream.url, f->upstream_url, err) < 0)
         return err_wrap(err, "--upstream-url");
+    if (http_proxy_find(&r->upstream.proxy, &r->upstream.url, getenv, err) < 0)
+        return -1;
     if (f->ca && !r->upstream.url.tls)
         return err_set(err, ERR_FORMAT, "--ca is for https");
     for (size_t i = 0; i < f->headers.count; i++) {
@@ -349,6 +352,7 @@ int proxy_read_flags(struct proxy_run *r, char *const *argv, struct err *err)
 
 void proxy_run_release(struct proxy_run *r)
 {
+    http_proxy_release(&r->upstream.proxy);
     buf_release(&r->pepper);
     policy_file_release(&r->policy);
 }

@@ -14,7 +14,7 @@ static bool is_managed(enum event_type type)
            type == EVENT_RECEIPT || type == EVENT_CALL_LOST || type == EVENT_GAP ||
            type == EVENT_REPAIR || type == EVENT_KEY_ROTATE ||
            type == EVENT_PAYLOADS_FORGOTTEN || type == EVENT_POLICY_DECIDED ||
-           type == EVENT_REQUEST_DENIED;
+           type == EVENT_REQUEST_DENIED || type == EVENT_TRANSPORT_FOUND;
 }
 
 static bool find_type(enum event_type *out, const char *name)

@@ -281,6 +281,7 @@ static void test_events_are_checked_as_a_reader_would(void)
         { "policy_loaded", "{\"ok\":true}", false },
         { "policy_loaded", "{\"policy_hash\":1,\"ok\":true}", false },
         { "session_end", "{}", false },
+        { "transport_found", "{\"transport\":\"sse\"}", false },
         { "receipt", "{\"receipt_id\":\"x\",\"sha256\":\"y\"}", false },
         { "no_such_type", "{}", false },
         { "heartbeat", "{\"seq\":5}", false },

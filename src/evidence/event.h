@@ -59,7 +59,8 @@ struct err;
     X(REPAIR, "repair")                                                                  \
     X(KEY_ROTATE, "key_rotate")                                                          \
     X(HEARTBEAT, "heartbeat")                                                            \
-    X(PAYLOADS_FORGOTTEN, "payloads_forgotten")
+    X(PAYLOADS_FORGOTTEN, "payloads_forgotten")                                          \
+    X(TRANSPORT_FOUND, "transport_found")
 
 enum event_type {
 #define X(name, text) EVENT_##name,

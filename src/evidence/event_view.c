@@ -128,6 +128,7 @@ static const struct {
     { EVENT_KEY_ROTATE, "vkey", VALUE_TEXT, MUST },
     { EVENT_PAYLOADS_FORGOTTEN, "of", VALUE_TEXT, MUST },
     { EVENT_PAYLOADS_FORGOTTEN, "files", VALUE_COUNT, MUST },
+    { EVENT_TRANSPORT_FOUND, "transport", VALUE_TEXT, MUST },
 };
 
 static uint32_t member(const struct event_view *v, const char *name)

@@ -72,6 +72,12 @@ int history_begin(struct history *h, const struct receipt_session *facts, struct
     return buf_check(&h->text, "what session_start says", err);
 }
 
+int history_set_transport(struct history *h, str transport, struct err *err)
+{
+    h->session.transport = copy(h, transport);
+    return buf_check(&h->text, "what a session says of itself", err);
+}
+
 int history_set_version(struct history *h, str version, struct err *err)
 {
     h->session.proxy_version = copy(h, version);
@@ -205,6 +211,17 @@ static int fold_start(struct history *h, const struct event_view *v, struct err 
     return buf_check(&h->text, "what session_start says", err);
 }
 
+/* Once: it replaces what was assumed at the beginning, and memory is bounded. */
+static int fold_transport(struct history *h, const struct event_view *v, struct err *err)
+{
+    if (h->transport_found)
+        return err_set(err, ERR_DAMAGE, "a second transport_found at event %" PRIu64,
+                       v->seq);
+    h->transport_found = true;
+    h->session.transport = text_member(h, v, "transport");
+    return buf_check(&h->text, "what a session says of itself", err);
+}
+
 static void fold_end(struct history *h, const struct event_view *v)
 {
     str reason = str_first(event_text(v, "reason"), sizeof(h->reason) - 1);
@@ -251,6 +268,8 @@ int history_fold(struct history *h, const struct event_view *v, struct err *err)
                        " was expected",
                        v->seq, v->n, h->counts.events);
     if (v->type == EVENT_SESSION_START && fold_start(h, v, err) < 0)
+        return -1;
+    if (v->type == EVENT_TRANSPORT_FOUND && fold_transport(h, v, err) < 0)
         return -1;
     if (v->type == EVENT_SESSION_END)
         fold_end(h, v);

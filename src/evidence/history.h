@@ -44,6 +44,7 @@ struct history {
     uint64_t first; /* seq of session_start */
     uint64_t last;  /* seq of the newest event */
     bool started;
+    bool transport_found;
 
     bool ended; /* session_end is there; then: */
     bool complete;
@@ -68,6 +69,9 @@ MUST_CHECK int history_begin(struct history *h, const struct receipt_session *fa
 
 /* The version that receipts state; after history_begin(). */
 MUST_CHECK int history_set_version(struct history *h, str version, struct err *err);
+
+/* The server's transport, from now on; after history_begin(). */
+MUST_CHECK int history_set_transport(struct history *h, str transport, struct err *err);
 
 /* A new open call, or the one that there is. NULL when absent. */
 struct open_call *history_new_call(struct history *h, const char *id, struct err *err);

@@ -183,6 +183,18 @@ int session_put(struct session *s, struct event *e, uint64_t *upto, struct err *
     return 0;
 }
 
+int session_transport(struct session *s, const char *transport, struct err *err)
+{
+    if (!term_is_transport(transport) || s->history.transport_found)
+        return err_set(err, ERR_REFUSED, "the transport of a session is found once");
+    event_init(&s->event, EVENT_TRANSPORT_FOUND);
+    event_add_cstr(&s->event, "transport", transport);
+    if (session_put(s, &s->event, NULL, err) < 0)
+        return -1;
+    s->history.transport_found = true;
+    return history_set_transport(&s->history, str_from(transport), err);
+}
+
 /* --- events of a call --- */
 
 void message_event(struct event *e, enum event_type type, const struct message *m)

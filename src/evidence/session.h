@@ -9,6 +9,7 @@
  *     session_deny, session_lose   it ended otherwise
  *     session_release     the call is over; no more events of it
  *     session_put         any event that is not of a call
+ *     session_transport   the server's transport is another one than was assumed
  *     session_end         session_end and session_metadata; then pack_build()
  *
  * Evidence before effect: when a call returns 0, what it recorded is written, and when
@@ -83,6 +84,11 @@ void message_event(struct event *e, enum event_type type, const struct message *
  * composed anew before it is tried again. *upto (may be NULL): see session_settle(). */
 MUST_CHECK int session_put(struct session *s, struct event *e, uint64_t *upto,
                            struct err *err);
+
+/* The server turned out to speak another transport than session_start says: receipts from
+ * now on say so. Once in a session. */
+MUST_CHECK int session_transport(struct session *s, const char *transport,
+                                 struct err *err);
 
 #define SESSION_LATER_MAX 64 /* events that may wait; one more writes them all */
 

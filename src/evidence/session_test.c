@@ -136,6 +136,32 @@ static void test_every_outcome_is_the_same_live_and_read_back(void)
     recording_close(&r);
 }
 
+static void test_a_transport_that_was_found_stands_in_later_receipts(void)
+{
+    struct recording r;
+    struct session *s = recording_session(&r, "audit");
+    CLEANUP(history_release) struct history h = { 0 };
+    struct err err = { 0 };
+    struct open_call *call;
+
+    call = recording_call(&r, s, STR("1"), STR("early"), STR("{\"q\":1}"));
+    ok(recording_answer(&r, s, call, false, STR("{\"ok\":true}")), "before");
+    session_release(s, call);
+    ok(session_transport(s, "pigeon", &err) < 0, "a transport that is none: %s", err.msg);
+    ok(session_transport(s, "sse", &err) == 0, "found");
+    ok(session_transport(s, "sse", &err) < 0, "a second time: %s", err.msg);
+    call = recording_call(&r, s, STR("2"), STR("late"), STR("{\"q\":1}"));
+    ok(recording_answer(&r, s, call, false, STR("{\"ok\":true}")), "after");
+    session_release(s, call);
+    ok(recompute(&r, s, STR("{\"q\":1}"), STR("{\"ok\":true}")) == 2,
+       "both receipts follow from the log");
+    ok(read_history(&h, &r, session_id(s)) && str_is(h.session.transport, "sse") &&
+           str_is(session_history(s)->session.transport, "sse"),
+       "and the session is said to be of it");
+    session_free(s);
+    recording_close(&r);
+}
+
 static void test_numbers_of_a_session(void)
 {
     struct recording r;
@@ -372,6 +398,7 @@ int main(void)
     test_what_may_wait_goes_with_the_next_write();
     signal(SIGXFSZ, SIG_IGN);
     test_every_outcome_is_the_same_live_and_read_back();
+    test_a_transport_that_was_found_stands_in_later_receipts();
     test_numbers_of_a_session();
     test_a_session_without_calls_has_no_receipts_file();
     test_a_task_gets_a_second_receipt_with_a_parent();

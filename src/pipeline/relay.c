@@ -89,7 +89,8 @@ static void server_ended(void *ctx, const struct err *why_ended)
 {
     struct relay *r = ctx;
 
-    (void)why_ended;
+    if (r->upstream.client)
+        relay_why(r, "server_exit", why_ended == NULL);
     r->server_ended = true;
     r->server_end_waits = !gate_is_empty(&r->gate);
     if (r->server_end_waits)
@@ -289,6 +290,7 @@ static void on_list(void *ctx, struct tap *t, const struct rpc *m)
 {
     struct relay *r = ctx;
 
+    upstream_learn(&r->upstream, m);
     guard_list(&r->guard, t, m);
 }
 

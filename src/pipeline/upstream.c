@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pipeline/upstream.h"
 
-#include "base/codec.h"
 #include "base/err.h"
 #include "pipeline/relay_internal.h"
 #include "transport/tls.h"
@@ -28,31 +27,6 @@ static bool take_version(struct buf *out, const struct json *j, uint32_t node)
     buf_reset(out);
     buf_add(out, raw);
     return true;
-}
-
-static bool is_safe(str name)
-{
-    if (name.n && (name.p[0] == ' ' || name.p[0] == '\t' || name.p[name.n - 1] == ' ' ||
-                   name.p[name.n - 1] == '\t'))
-        return false;
-    if (str_starts(name, STR("=?base64?")) && str_ends(name, STR("?=")))
-        return false;
-    for (size_t i = 0; i < name.n; i++) {
-        if (name.p[i] != '\t' && (name.p[i] < 0x20 || name.p[i] > 0x7e))
-            return false;
-    }
-    return true;
-}
-
-void upstream_add_name(struct buf *out, str name)
-{
-    if (is_safe(name)) {
-        buf_add(out, name);
-        return;
-    }
-    buf_add(out, STR("=?base64?"));
-    base64_add(out, name.p, name.n);
-    buf_add(out, STR("?="));
 }
 
 /* Which parameter Mcp-Name repeats; empty: none. */
@@ -84,9 +58,14 @@ static void take_name(struct upstream *u, const struct rpc *m, struct http_facts
         return;
     json_unescape(m->json, node, &text);
     buf_reset(&u->name);
-    upstream_add_name(&u->name, buf_str(&text));
+    mirror_add_value(&u->name, buf_str(&text));
     if (!text.failed && !u->name.failed)
         out->name = u->name.n ? buf_str(&u->name) : STR("");
+    if (m->method == RPC_TOOLS_CALL && !text.failed) {
+        out->mirrored_count =
+            mirror_call(&u->mirror, buf_str(&text), m->json, param(m, STR("arguments")));
+        out->mirrored = u->mirror.headers;
+    }
 }
 
 static void take_method(struct upstream *u, const struct rpc *m, struct http_facts *out)
@@ -96,7 +75,7 @@ static void take_method(struct upstream *u, const struct rpc *m, struct http_fac
         return;
     json_unescape(m->json, m->method_node, &u->method);
     if (u->method.n && http_value_valid(buf_str(&u->method)) &&
-        is_safe(buf_str(&u->method)))
+        mirror_is_safe(buf_str(&u->method)))
         out->method = buf_str(&u->method);
 }
 
@@ -295,6 +274,17 @@ static void opened(void *ctx, str message)
         buf_reset(&u->agreed);
 }
 
+/* Evidence first: receipts from now on say so. */
+static void found(void *ctx, const char *transport)
+{
+    struct relay *r = ctx;
+    struct err err = { 0 };
+
+    relay_say(r, "the server speaks the older transport HTTP+SSE");
+    if (session_transport(r->session, transport, &err) < 0)
+        relay_say(r, "%s", err.msg);
+}
+
 static void cut(void *ctx, const struct err *why)
 {
     flow_cut(ctx, TO_CLIENT, why);
@@ -306,7 +296,7 @@ static void say(void *ctx, const char *sentence)
 }
 
 static const struct http_client_hooks hooks = { describe, awaits, lost, is_message,
-                                                opened,   cut,    say };
+                                                opened,   found,  cut,  say };
 
 int upstream_open(struct upstream *u, struct relay *r,
                   const struct upstream_options *options,
@@ -314,6 +304,8 @@ int upstream_open(struct upstream *u, struct relay *r,
 {
     struct http_client_options http = { .loop = r->loop,
                                         .url = &options->url,
+                                        .proxy =
+                                            options->proxy.used ? &options->proxy : NULL,
                                         .headers = options->headers,
                                         .header_count = options->header_count,
                                         .hooks = &hooks,
@@ -329,10 +321,17 @@ int upstream_open(struct upstream *u, struct relay *r,
     return http_client_open(&u->client, &http, err);
 }
 
+void upstream_learn(struct upstream *u, const struct rpc *m)
+{
+    if (u->client && m->result != JSON_NONE)
+        mirror_learn(&u->mirror, m->json, json_member(m->json, m->result, STR("tools")));
+}
+
 void upstream_release(struct upstream *u)
 {
     http_client_free(u->client);
     tls_trust_free(u->trust);
+    mirror_release(&u->mirror);
     json_release(&u->json);
     buf_release(&u->agreed);
     buf_release(&u->stated);

@@ -12,18 +12,22 @@
 #include "base/attr.h"
 #include "base/buf.h"
 #include "base/str.h"
+#include "pipeline/mirror.h"
 #include "transport/http_client.h"
+#include "transport/http_proxy.h"
 #include "json/json.h"
 
 struct err;
 struct relay;
+struct rpc;
 
 #define UPSTREAM_VERSION_MAX 32                /* bytes of a protocol version */
 #define UPSTREAM_NAME_MAX    ((size_t)8 << 10) /* of Mcp-Name, as it is sent */
 
 struct upstream_options {
     struct url url;
-    const char *ca_file; /* NULL: the system's certificates */
+    const char *ca_file;     /* NULL: the system's certificates */
+    struct http_proxy proxy; /* if one is used */
     struct http_own_header headers[HTTP_OWN_HEADERS];
     size_t header_count;
 };
@@ -32,6 +36,7 @@ struct upstream {
     struct relay *relay;
     struct tls_trust *trust;
     struct http_client *client;
+    struct mirror mirror;
     struct json json;  /* of the message at hand */
     struct buf agreed; /* version that the initialize answer named */
     struct buf stated; /* version that the last stateless request named */
@@ -45,7 +50,7 @@ MUST_CHECK int upstream_open(struct upstream *u, struct relay *r,
                              const struct endpoint_events *events, struct err *err);
 void upstream_release(struct upstream *u); /* safe on a zeroed one */
 
-/* The value of Mcp-Name for this text (MCP 2026-07-28: as it is, or in base64). */
-void upstream_add_name(struct buf *out, str name);
+/* A list of tools was answered: which arguments go into headers? */
+void upstream_learn(struct upstream *u, const struct rpc *m);
 
 #endif

@@ -7,12 +7,9 @@
 
 #include "base/err.h"
 #include "transport/http_client_internal.h"
-#include "transport/http_encode.h"
 #include "transport/resolve.h"
 
 #define BODY_MAX ((size_t)72 << 20) /* of a message: what is judged whole, and some */
-
-static const char *const kind_methods[] = { "POST", "GET", "DELETE" };
 
 void client_say(const struct http_client *c, const char *fmt, ...)
 {
@@ -27,37 +24,6 @@ void client_say(const struct http_client *c, const char *fmt, ...)
     c->options.hooks->say(c->options.ctx, sentence.msg);
 }
 
-bool http_client_may_set(str name)
-{
-    static const char *const ours[] = {
-        "Host",
-        "Content-Length",
-        "Transfer-Encoding",
-        "Connection",
-        "Keep-Alive",
-        "Proxy-Connection",
-        "TE",
-        "Trailer",
-        "Upgrade",
-        "Expect",
-        "Accept",
-        "Accept-Encoding",
-        "Content-Type",
-        "Content-Encoding",
-        "MCP-Protocol-Version",
-        "Mcp-Session-Id",
-        "Last-Event-ID",
-        "Mcp-Method",
-        "Mcp-Name",
-    };
-
-    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++) {
-        if (str_equal_nocase(name, str_from(ours[i])))
-            return false;
-    }
-    return true;
-}
-
 /* --- exchanges --- */
 
 struct exchange *client_add(struct http_client *c, enum exchange_kind kind)
@@ -70,6 +36,7 @@ struct exchange *client_add(struct http_client *c, enum exchange_kind kind)
                             .kind = kind,
                             .body = { .max = BODY_MAX },
                             .ids = { .max = BODY_MAX },
+                            .target = { .max = URL_MAX },
                             .message = { .max = 8 * HTTP_HOLD },
                             .waiting = { .max = 8 * HTTP_HOLD },
                             .retry = HTTP_RETRY_DEFAULT };
@@ -86,6 +53,7 @@ static void free_exchange(struct exchange *x)
     sse_release(&x->sse);
     buf_release(&x->body);
     buf_release(&x->ids);
+    buf_release(&x->target);
     buf_release(&x->message);
     buf_release(&x->waiting);
     buf_release(&x->last_id);
@@ -173,7 +141,8 @@ static struct http_conn *new_conn(struct http_client *c, struct err *err)
                                           .trust = c->options.url->tls ? c->options.trust
                                                                        : NULL,
                                           .host = c->options.url->host,
-                                          .port = c->options.url->port };
+                                          .port = c->options.url->port,
+                                          .proxy = c->options.proxy };
     struct http_conn *conn = calloc(1, sizeof(*conn));
 
     if (!conn) {
@@ -202,75 +171,12 @@ static struct http_conn *find_conn(struct http_client *c, bool fresh, struct err
 
 /* --- requests --- */
 
-static int put(struct buf *out, const char *name, str value, struct err *err)
-{
-    return value.p ? http_put_header(out, str_from(name), value, err) : 0;
-}
-
-static int put_own_headers(struct buf *out, const struct http_client *c, struct err *err)
-{
-    bool agent = false;
-
-    for (size_t i = 0; i < c->options.header_count; i++) {
-        const struct http_own_header *h = &c->options.headers[i];
-
-        agent = agent || str_equal_nocase(h->name, STR("User-Agent"));
-        if (http_put_header(out, h->name, h->value, err) < 0)
-            return -1;
-    }
-    return agent ? 0 : put(out, "User-Agent", STR("assay/" ASSAY_VERSION), err);
-}
-
-static int put_facts(struct buf *out, const struct exchange *x,
-                     const struct http_facts *f, struct err *err)
-{
-    const struct http_client *c = x->client;
-    str session = c->session.n && !f->stateless && !x->opens_session
-                      ? buf_str(&c->session)
-                      : (str){ NULL, 0 };
-    str last = x->last_id.n ? buf_str(&x->last_id) : (str){ NULL, 0 };
-
-    if (put(out, "MCP-Protocol-Version", f->version, err) < 0 ||
-        put(out, "Mcp-Method", f->method, err) < 0 ||
-        put(out, "Mcp-Name", f->name, err) < 0 ||
-        put(out, "Mcp-Session-Id", session, err) < 0)
-        return -1;
-    return put(out, "Last-Event-ID", last, err);
-}
-
-/* GET also where a POST goes on with its stream. */
-static int put_head(struct buf *out, const struct exchange *x, const struct http_facts *f,
-                    struct err *err)
-{
-    const struct http_client *c = x->client;
-    bool post = x->kind == EXCHANGE_POST && x->last_id.n == 0;
-    const char *method = x->last_id.n ? "GET" : kind_methods[x->kind];
-    str accept = post                         ? STR("application/json, text/event-stream")
-                 : x->kind == EXCHANGE_DELETE ? STR("*/*")
-                                              : STR("text/event-stream");
-    char length[24];
-
-    snprintf(length, sizeof(length), "%zu", x->body.n);
-    if (http_put_request(out, str_from(method), str_from(c->options.url->target), err) <
-            0 ||
-        put(out, "Host", str_from(c->options.url->authority), err) < 0 ||
-        put_own_headers(out, c, err) < 0 || put(out, "Accept", accept, err) < 0 ||
-        put(out, "Accept-Encoding", STR("identity"), err) < 0 ||
-        put_facts(out, x, f, err) < 0)
-        return -1;
-    if (post && (put(out, "Content-Type", STR("application/json"), err) < 0 ||
-                 put(out, "Content-Length", str_from(length), err) < 0))
-        return -1;
-    http_put_end(out);
-    return buf_check(out, "the head of a request", err);
-}
-
 static int start(struct exchange *x, const struct http_facts *f, struct err *err)
 {
     CLEANUP(buf_release) struct buf head = { .max = HTTP_HEAD_MAX };
     struct http_client *c = x->client;
 
-    if (put_head(&head, x, f, err) < 0)
+    if (exchange_put_head(&head, x, f, err) < 0)
         return -1;
     x->conn = find_conn(c, x->repeated, err);
     if (!x->conn)
@@ -316,9 +222,12 @@ void client_run(struct http_client *c, struct exchange *x)
     struct err err = { 0 };
 
     x->state = EXCHANGE_RUNNING;
+    x->why = (struct err){ 0 };
     c->options.hooks->describe(
         c->options.ctx, x->kind == EXCHANGE_POST ? buf_str(&x->body) : (str){ NULL, 0 },
         &f);
+    if (c->server == SERVER_OLD)
+        legacy_forget_headers(&f);
     if (x->kind == EXCHANGE_POST && !x->last_id.n)
         note_facts(x, &f);
     if (f.cancels.p && f.stateless) {
@@ -349,7 +258,8 @@ static void make_room(struct http_client *c)
 
 static void run_queue(struct http_client *c)
 {
-    for (struct exchange *x = c->exchanges; x && !c->first; x = x->next) {
+    for (struct exchange *x = c->exchanges; x && !c->first && c->server != SERVER_ASKED;
+         x = x->next) {
         if (x->state != EXCHANGE_QUEUED)
             continue;
         if (c->conn_count >= HTTP_CONNS_MAX) {
@@ -400,6 +310,8 @@ static void on_soon(void *ctx)
     struct http_client *c = ctx;
 
     for (struct exchange *x = c->exchanges; x; x = x->next) {
+        if (x->state == EXCHANGE_AWAITING && !is_awaited(x))
+            client_kill(x);
         if (x->state != EXCHANGE_RUNNING)
             continue;
         if (x->blocked && !c->speaker)
@@ -414,7 +326,8 @@ static void on_soon(void *ctx)
     end_when_done(c);
     if (c->ended && !c->said_ended) {
         c->said_ended = true;
-        c->endpoint.events->on_ended(c->endpoint.ctx, NULL);
+        c->endpoint.events->on_ended(c->endpoint.ctx,
+                                     c->why.code == ERR_NONE ? NULL : &c->why);
     }
 }
 

@@ -4,6 +4,10 @@
  * is POSTed, and what comes back (one JSON text, or a stream of events) is delivered as
  * messages, without line ends of ours.
  *
+ * A server that refuses the first of them is asked whether it is one of the transport
+ * before (HTTP+SSE); if so, messages are POSTed where it says, and all answers come on
+ * one stream, whose end is on_ended.
+ *
  * It knows no JSON. What it must know of a message, and what has to be done with an
  * answer that does not come, is its owner's: see struct http_client_hooks.
  *
@@ -13,8 +17,9 @@
  * opening of a session waits for its answer. A message longer than HTTP_HOLD is delivered
  * as it comes, and those of other exchanges wait for its end.
  *
- * Redirects are not followed. Nothing is sent twice, except what its owner calls
- * repeatable when an idle connection turned out to be closed.
+ * A redirect is followed once, if it keeps the method (307, 308) and stays within the
+ * origin. Nothing else is sent twice, except what its owner calls repeatable when an idle
+ * connection turned out to be closed.
  */
 #ifndef TRANSPORT_HTTP_CLIENT_H
 #define TRANSPORT_HTTP_CLIENT_H
@@ -29,6 +34,7 @@
 
 struct err;
 struct http_client;
+struct http_proxy;
 struct loop;
 struct tls_trust;
 
@@ -42,7 +48,12 @@ struct tls_trust;
     5 /* attempts in a row to go on with a stream, without an event */
 #define HTTP_RETRY_DEFAULT 1000 /* ms before one, unless the server says otherwise */
 #define HTTP_RETRY_MAX     30000
-#define HTTP_OWN_HEADERS   64 /* of --header */
+#define HTTP_ENDPOINT_WAIT 10000 /* ms for an older server to say where POSTs go */
+#define HTTP_OWN_HEADERS   64    /* of --header */
+
+struct http_own_header {
+    str name, value;
+};
 
 /* What a message is. Texts are borrowed until the next call; NULL pointer: none. */
 struct http_facts {
@@ -54,8 +65,10 @@ struct http_facts {
     bool repeatable;    /* nothing happens twice when it is sent twice */
     str version;        /* MCP-Protocol-Version */
     str method, name;   /* Mcp-Method, Mcp-Name */
-    str ids;            /* of its requests: a text that is handed back */
-    str cancels;        /* the `ids` of the message whose answer is not wanted any more */
+    const struct http_own_header *mirrored; /* and these */
+    size_t mirrored_count;
+    str ids;     /* of its requests: a text that is handed back */
+    str cancels; /* the `ids` of the message whose answer is not wanted any more */
 };
 
 /* Called from the loop or inside send(); all but `cut` and `lost` must not call back. */
@@ -73,13 +86,13 @@ struct http_client_hooks {
     /* A message out of the answer to what opens a session; before it is delivered. */
     void (*opened)(void *ctx, str message);
 
+    /* The server speaks this transport (as receipts have it) instead of Streamable HTTP;
+     * before anything is sent by it. */
+    void (*found)(void *ctx, const char *transport);
+
     /* The message that is being delivered has no end. */
     void (*cut)(void *ctx, const struct err *why);
     void (*say)(void *ctx, const char *sentence); /* for a person */
-};
-
-struct http_own_header {
-    str name, value;
 };
 
 /* False for those that are ours to set: docs/http.md has the list. */
@@ -87,8 +100,9 @@ bool http_client_may_set(str name);
 
 struct http_client_options {
     struct loop *loop;
-    const struct url *url;   /* borrowed, as is all here */
-    struct tls_trust *trust; /* for https */
+    const struct url *url;          /* borrowed, as is all here */
+    struct tls_trust *trust;        /* for https */
+    const struct http_proxy *proxy; /* NULL: none */
     const struct http_own_header *headers;
     size_t header_count;
     const struct http_client_hooks *hooks;

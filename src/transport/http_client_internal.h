@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* http_client_internal - what http_client.c and http_exchange.c share. Nobody else
- * includes it. */
+/* http_client_internal - what http_client.c, http_request.c, http_exchange.c and
+ * http_legacy.c share. Nobody else includes it. */
 #ifndef TRANSPORT_HTTP_CLIENT_INTERNAL_H
 #define TRANSPORT_HTTP_CLIENT_INTERNAL_H
 
@@ -15,13 +15,15 @@ enum exchange_kind {
     EXCHANGE_POST,
     EXCHANGE_LISTEN, /* GET: the server speaks by itself */
     EXCHANGE_DELETE,
+    EXCHANGE_STREAM, /* GET: the session of an older server, with all that it says */
 };
 
 enum exchange_state {
     EXCHANGE_QUEUED,
     EXCHANGE_RUNNING,
-    EXCHANGE_RESTING, /* until it goes on with its stream */
-    EXCHANGE_DEAD,    /* to be freed */
+    EXCHANGE_RESTING,  /* until it goes on with its stream */
+    EXCHANGE_AWAITING, /* its answer, on the stream of an older server */
+    EXCHANGE_DEAD,     /* to be freed */
 };
 
 enum exchange_content {
@@ -37,6 +39,7 @@ struct exchange {
     enum exchange_kind kind;
     enum exchange_state state;
     struct buf body, ids;
+    struct buf target; /* that it was redirected to; empty: it was not */
     bool wants_answer, opens_session, opens_stream, endless, stateless, repeatable;
     bool answered;
     bool repeated; /* it has been sent twice */
@@ -59,6 +62,14 @@ struct exchange {
     struct loop_timer *timer;
 };
 
+/* What the server is. Only ever moves down this list. */
+enum server_kind {
+    SERVER_UNKNOWN, /* nothing was answered yet */
+    SERVER_ASKED,   /* it refused a POST: is it an older one? */
+    SERVER_NEW,     /* Streamable HTTP */
+    SERVER_OLD,     /* HTTP+SSE */
+};
+
 struct http_client {
     struct endpoint endpoint;
     struct http_client_options options;
@@ -69,6 +80,9 @@ struct http_client {
     struct exchange *speaker;
     const struct exchange *first; /* what follows waits for this one */
     struct loop_timer *ack, *soon;
+    enum server_kind server;
+    struct url place; /* of an older server: where POSTs go */
+    struct err why;   /* how it ended, unless its code is ERR_NONE */
     struct buf session;
     bool stateless; /* as the last message was */
     bool paused, listening, finishing, giving_up, deleting, ended, said_ended;
@@ -81,6 +95,26 @@ void client_soon(struct http_client *c); /* go on with what can go on, from the 
 struct exchange *client_add(struct http_client *c, enum exchange_kind kind);
 void client_kill(struct exchange *x); /* no more of it; freed later */
 void client_say(const struct http_client *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+/* --- http_request.c --- */
+
+struct url exchange_url(const struct exchange *x); /* where it goes */
+
+MUST_CHECK int exchange_put_head(struct buf *out, const struct exchange *x,
+                                 const struct http_facts *f, struct err *err);
+
+/* --- http_legacy.c: HTTP+SSE, the transport of 2024-11-05 --- */
+
+/* Does this refusal leave it open whether the server is an older one? */
+bool legacy_may_be(const struct exchange *x);
+
+/* Ask; the message waits. */
+void legacy_ask(struct exchange *x, const struct err *why);
+
+bool legacy_is_asking(const struct exchange *x); /* is it the question? */
+void legacy_take_endpoint(struct exchange *x);   /* an event of its answer */
+void legacy_stream_ended(struct exchange *x, const struct err *why);
+void legacy_forget_headers(struct http_facts *f); /* those that it knows nothing of */
 
 /* --- http_exchange.c: what comes back --- */
 

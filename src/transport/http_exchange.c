@@ -59,6 +59,15 @@ static void note_answer(struct exchange *x)
         client_soon(x->client); /* somebody may wait for just that */
 }
 
+/* Nothing else is under way then. */
+static bool is_opening(const struct exchange *x)
+{
+    const struct exchange *first = x->client->first;
+
+    return x->opens_session ||
+           (x->kind == EXCHANGE_STREAM && first && first->opens_session);
+}
+
 static void end_message(struct exchange *x)
 {
     struct http_client *c = x->client;
@@ -73,12 +82,14 @@ static void end_message(struct exchange *x)
         client_soon(c); /* others may have waited */
         deliver(x, STR(""), true);
     } else if (x->message.n) {
-        if (x->opens_session)
+        if (is_opening(x))
             c->options.hooks->opened(c->options.ctx, buf_str(&x->message));
         deliver(x, buf_str(&x->message), true);
     }
     buf_reset(&x->message);
     note_answer(x);
+    if (x->kind == EXCHANGE_STREAM)
+        client_soon(c); /* whose answer that was */
 }
 
 /* --- events --- */
@@ -87,6 +98,10 @@ static void take_event(struct exchange *x)
 {
     const struct sse *s = &x->sse;
 
+    if (legacy_is_asking(x)) {
+        legacy_take_endpoint(x);
+        return;
+    }
     if (s->has_retry)
         x->retry = s->retry > HTTP_RETRY_MAX ? HTTP_RETRY_MAX : s->retry;
     if (s->has_id && !x->stateless) {
@@ -106,13 +121,23 @@ static bool is_at_work(const struct exchange *x)
     return x->state == EXCHANGE_RUNNING && !x->blocked;
 }
 
+/* Before an older server has said where POSTs go, nothing long is due. */
+static bool is_too_long(const struct exchange *x, str data)
+{
+    return legacy_is_asking(x) && x->message.n + data.n > URL_MAX;
+}
+
 static void take_events(struct exchange *x, str *in)
 {
+    enum sse_token token;
     struct err err = { 0 };
     str data;
 
     while (in->n && is_at_work(x)) {
-        switch (sse_feed(&x->sse, in, &data)) {
+        token = sse_feed(&x->sse, in, &data);
+        if (token == SSE_DATA && is_too_long(x, data))
+            token = SSE_REFUSED;
+        switch (token) {
         case SSE_DATA:
             add_piece(x, data);
             break;
@@ -211,6 +236,15 @@ static void end_post(struct exchange *x, const struct err *why)
         listen_to(c);
 }
 
+/* An older server acknowledges a request, and answers it on its stream. */
+static bool waits_for_stream(const struct exchange *x)
+{
+    const struct http_client *c = x->client;
+
+    return c->server == SERVER_OLD && !c->ended && x->kind == EXCHANGE_POST &&
+           x->status / 100 == 2 && x->wants_answer && !x->answered;
+}
+
 /* The exchange is over; `why` is NULL when it went well. */
 static void conclude(struct exchange *x, const struct err *why)
 {
@@ -225,7 +259,21 @@ static void conclude(struct exchange *x, const struct err *why)
         c->options.hooks->cut(c->options.ctx, why ? why : &cut);
         return;
     }
+    if (x->kind == EXCHANGE_STREAM) {
+        legacy_stream_ended(x, why);
+        return;
+    }
     note_answer(x);
+    if (waits_for_stream(x)) {
+        x->state = EXCHANGE_AWAITING;
+        buf_release(&x->body);
+        client_soon(c);
+        return;
+    }
+    if (why && legacy_may_be(x)) {
+        legacy_ask(x, why);
+        return;
+    }
     if (x->kind == EXCHANGE_POST && x->wants_answer && !x->answered &&
         (events || (x->last_id.n && x->status == 0)) && rest(x))
         return;
@@ -250,7 +298,7 @@ void exchange_fail(struct exchange *x, const struct err *why)
 
 static void end_body(struct exchange *x)
 {
-    const struct http_client *c = x->client;
+    struct http_client *c = x->client;
     struct err err = { 0 };
     bool refused = x->status / 100 != 2;
 
@@ -259,6 +307,8 @@ static void end_body(struct exchange *x)
     if (x->content == CONTENT_REFUSAL &&
         !c->options.hooks->is_message(c->options.ctx, buf_str(&x->message)))
         buf_reset(&x->message);
+    if (x->message.n && c->server == SERVER_UNKNOWN)
+        c->server = SERVER_NEW; /* an older one has no such words at this place */
     if (x->content == CONTENT_JSON || x->content == CONTENT_REFUSAL) {
         x->content = CONTENT_NONE;
         end_message(x);
@@ -305,7 +355,7 @@ static void note_session(struct exchange *x, const struct http_head *h)
     struct http_client *c = x->client;
     str id = http_head_find(h, "Mcp-Session-Id", NULL);
 
-    if (!x->opens_session || h->status / 100 != 2 || !id.p)
+    if (!x->opens_session || h->status / 100 != 2 || !id.p || c->server == SERVER_OLD)
         return;
     buf_reset(&c->session);
     if (id.n <= HTTP_SESSION_MAX)
@@ -318,16 +368,19 @@ static void note_session(struct exchange *x, const struct http_head *h)
 /* What a person should know of a refusal. */
 static void explain(const struct http_head *h, struct err *err)
 {
+    bool proxy = h->status == 407;
+    const char *name = proxy ? "Proxy-Authenticate" : "WWW-Authenticate";
     str place = http_head_find(h, "Location", NULL);
-    str asked = http_head_find(h, "WWW-Authenticate", NULL);
+    str asked = http_head_find(h, name, NULL);
 
     if (h->status / 100 == 3)
         err_set(err, ERR_REFUSED,
-                "the server redirects (status %u) to '%.*s'; redirects are not followed",
+                "the server redirects (status %u) to '%.*s'; only 307 and 308 within the "
+                "same origin are followed, once",
                 h->status, (int)str_first(place, SHOWN).n, place.p ? place.p : "");
     else if (asked.p)
-        err_set(err, ERR_REFUSED,
-                "the server answered with status %u, WWW-Authenticate: %.*s", h->status,
+        err_set(err, ERR_REFUSED, "the %s answered with status %u, %s: %.*s",
+                proxy ? "proxy" : "server", h->status, name,
                 (int)str_first(asked, SHOWN).n, asked.p);
     else
         err_set(err, ERR_PEER, "the server answered with status %u", h->status);
@@ -347,14 +400,16 @@ static int judge(struct exchange *x, const struct http_head *h, struct err *err)
 
     x->content = CONTENT_NONE;
     if (h->status / 100 != 2) {
-        if (h->status < 400 || !is_type(h, "application/json") || is_encoded(h)) {
+        if (h->status < 400 || !is_type(h, "application/json") || is_encoded(h) ||
+            x->kind == EXCHANGE_STREAM) {
             explain(h, err);
             return -1;
         }
         x->content = CONTENT_REFUSAL;
         return 0;
     }
-    if (empty || x->kind == EXCHANGE_DELETE)
+    if (empty || x->kind == EXCHANGE_DELETE ||
+        (x->client->server == SERVER_OLD && x->kind == EXCHANGE_POST))
         return 0;
     if (is_encoded(h))
         return err_set(err, ERR_PEER,
@@ -363,10 +418,29 @@ static int judge(struct exchange *x, const struct http_head *h, struct err *err)
         x->content = CONTENT_EVENTS;
     else if (is_type(h, "application/json") && x->kind == EXCHANGE_POST)
         x->content = CONTENT_JSON;
-    else if (x->wants_answer || x->kind == EXCHANGE_LISTEN)
+    else if (x->wants_answer || x->kind != EXCHANGE_POST)
         return err_set(err, ERR_PEER,
                        "the server's answer is neither JSON nor a stream of events");
     return 0;
+}
+
+/* A redirect that keeps the method, to another path of the origin: nobody else gets to
+ * see the message, and the server did nothing with it. */
+static bool follow(struct exchange *x, const struct http_head *h)
+{
+    const struct url here = exchange_url(x);
+    str place = http_head_find(h, "Location", NULL);
+    struct err ignored;
+    struct url there;
+
+    if ((h->status != 307 && h->status != 308) || x->target.n || !place.p ||
+        url_resolve(&there, &here, place, &ignored) < 0)
+        return false;
+    buf_add(&x->target, str_from(there.target));
+    http_conn_close(x->conn);
+    x->conn = NULL;
+    client_run(x->client, x);
+    return true;
 }
 
 static void on_head(void *ctx, const struct http_head *h)
@@ -374,7 +448,12 @@ static void on_head(void *ctx, const struct http_head *h)
     struct exchange *x = ctx;
     struct err err = { 0 };
 
+    if (follow(x, h))
+        return;
     x->status = h->status;
+    if (x->kind == EXCHANGE_POST && x->client->server == SERVER_UNKNOWN &&
+        h->status / 100 == 2)
+        x->client->server = SERVER_NEW;
     note_session(x, h);
     if (!x->wants_answer && x->client->first == x && h->status / 100 == 2) {
         x->client->first = NULL; /* it is acknowledged */

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #include "base/file.h"
+#include "transport/http_proxy.h"
 #include "transport/tls.h"
 
 #define PLAIN_BYTES ((size_t)16 << 10) /* a TLS record */
@@ -22,8 +23,15 @@ static void stop_connecting(struct link *l)
 /* It is over, for this reason. */
 static void end(struct link *l, const struct err *why)
 {
+    struct err named;
+
     if (l->closed)
         return;
+    if (why && l->options.proxy && !l->open && !l->through) {
+        named = *why;
+        err_wrap(&named, "the proxy %s", l->options.proxy->url.authority);
+        why = &named;
+    }
     link_close(l);
     l->events->on_end(l->ctx, why);
 }
@@ -134,9 +142,75 @@ static void on_broken(void *ctx, const struct err *why)
 static const struct channel_events channel_events = { on_bytes, on_end, on_drained,
                                                       on_broken };
 
+/* --- a proxy's tunnel --- */
+
+static void secure(struct link *l)
+{
+    struct err err = { 0 };
+
+    if (tls_new(&l->tls, l->options.trust, l->options.host, &err) < 0 || pay(l, &err) < 0)
+        end(l, &err);
+}
+
+/* The server speaks only when it is spoken to: what follows the head is nobody's. */
+static void on_tunnel_bytes(void *ctx, str bytes)
+{
+    struct link *l = ctx;
+    struct err err = { 0 };
+    enum http_verdict v;
+    size_t used = 0;
+
+    v = http_head_feed(&l->answer, bytes, &used);
+    if (v == HTTP_MORE)
+        return;
+    if (v == HTTP_REFUSED)
+        err_set(&err, ERR_PEER, "its answer is no HTTP: %s",
+                http_refusal_why(l->answer.refusal));
+    else if (http_proxy_check(&l->answer, &err) == 0 && used < bytes.n)
+        err_set(&err, ERR_PEER, "it says more than it was asked");
+    if (err.code != ERR_NONE) {
+        end(l, &err);
+        return;
+    }
+    l->through = true;
+    l->channel.events = &channel_events;
+    http_head_release(&l->answer);
+    secure(l);
+}
+
+static void on_tunnel_end(void *ctx, const struct err *why)
+{
+    const struct err closed = { ERR_PEER, "it closed the connection" };
+
+    end(ctx, why ? why : &closed);
+}
+
+static const struct channel_events tunnel_events = { on_tunnel_bytes, on_tunnel_end,
+                                                     on_drained, on_broken };
+
+static void ask_for_tunnel(struct link *l)
+{
+    CLEANUP(buf_release) struct buf request = { .max = HTTP_HEAD_MAX };
+    struct err err = { 0 };
+
+    l->channel.events = &tunnel_events;
+    http_head_init(&l->answer, HTTP_RESPONSE);
+    if (http_proxy_put_connect(&request, l->options.proxy, l->options.host,
+                               l->options.port, &err) < 0 ||
+        channel_write(&l->channel, buf_str(&request), &err) < 0)
+        end(l, &err);
+    if (request.p)
+        explicit_bzero(request.p, request.cap); /* there is a password in it */
+}
+
 /* --- connecting --- */
 
 static void try_next(struct link *l);
+
+static const char *host_of(const struct link *l)
+{
+    return l->options.proxy ? l->options.proxy->url.host : l->options.host;
+}
 
 static void begin(struct link *l)
 {
@@ -157,9 +231,10 @@ static void begin(struct link *l)
     channel_read(&l->channel, l->reading);
     if (!l->options.trust)
         become_open(l);
-    else if (tls_new(&l->tls, l->options.trust, l->options.host, &err) < 0 ||
-             pay(l, &err) < 0)
-        end(l, &err);
+    else if (l->options.proxy)
+        ask_for_tunnel(l);
+    else
+        secure(l);
 }
 
 static void on_connected(void *ctx, unsigned events)
@@ -200,10 +275,9 @@ static int start_connect(struct link *l, struct err *err)
 {
     const bool v6 = l->addresses.at[l->at].v6;
     const void *bytes = l->addresses.at[l->at].bytes;
-    struct sockaddr_in in4 = { .sin_family = AF_INET,
-                               .sin_port = htons(l->options.port) };
-    struct sockaddr_in6 in6 = { .sin6_family = AF_INET6,
-                                .sin6_port = htons(l->options.port) };
+    const uint16_t port = l->options.proxy ? l->options.proxy->url.port : l->options.port;
+    struct sockaddr_in in4 = { .sin_family = AF_INET, .sin_port = htons(port) };
+    struct sockaddr_in6 in6 = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
     const struct sockaddr *to = v6 ? (const void *)&in6 : (const void *)&in4;
 
     if (v6)
@@ -263,8 +337,7 @@ static void on_resolved(void *ctx, const struct resolved *answer)
         return;
     l->addresses = *answer;
     if (answer->count == 0) {
-        err_set(&err, ERR_NOTFOUND, "there is no address for the host '%s'",
-                l->options.host);
+        err_set(&err, ERR_NOTFOUND, "there is no address for the host '%s'", host_of(l));
         end(l, &err);
         return;
     }
@@ -285,12 +358,12 @@ static void start(struct link *l)
     struct err err = { 0 };
 
     l->until = loop_now(l->options.loop) + LINK_OPEN_WAIT;
-    if (is_literal(&l->addresses, l->options.host)) {
+    if (is_literal(&l->addresses, host_of(l))) {
         start_trying(l);
         return;
     }
     l->looking = true;
-    if (resolve(l->options.resolver, l->options.host, on_resolved, l, &err) == 0)
+    if (resolve(l->options.resolver, host_of(l), on_resolved, l, &err) == 0)
         return;
     l->looking = false;
     end(l, &err);
@@ -309,7 +382,9 @@ static void on_time(void *ctx)
         err_set(&l->why, ERR_TIMEOUT, "cannot connect: the host does not answer");
         try_next(l);
     } else {
-        err_set(&err, ERR_TIMEOUT, "TLS is not answered");
+        err_set(&err, ERR_TIMEOUT,
+                l->options.proxy && !l->through ? "it does not answer"
+                                                : "TLS is not answered");
         end(l, &err);
     }
 }
@@ -421,6 +496,7 @@ void link_close(struct link *l)
     if (l->has_channel)
         channel_close(&l->channel);
     l->has_channel = false;
+    http_head_release(&l->answer);
     tls_free(l->tls);
     l->tls = NULL;
 }

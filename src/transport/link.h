@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * link - a connection to a host: its name is looked up, its addresses are tried one after
- * the other, TLS is begun if asked for. Then bytes go both ways. Or one that was
- * accepted.
+ * the other, a proxy is asked for the way, TLS is begun if asked for. Then bytes go both
+ * ways. Or one that was accepted.
  */
 #ifndef TRANSPORT_LINK_H
 #define TRANSPORT_LINK_H
@@ -14,8 +14,10 @@
 #include "base/err.h"
 #include "base/str.h"
 #include "transport/channel.h"
+#include "transport/http_head.h"
 #include "transport/resolve.h"
 
+struct http_proxy;
 struct tls;
 struct tls_identity;
 struct tls_trust;
@@ -38,6 +40,8 @@ struct link_options {
     struct tls_trust *trust; /* NULL: plain */
     const char *host;
     uint16_t port;
+    const struct http_proxy *proxy; /* what to connect to instead; NULL: nobody. With TLS
+                                       it is asked for a tunnel */
 };
 
 struct link {
@@ -46,8 +50,10 @@ struct link {
     void *ctx;
     struct channel channel;
     bool has_channel, open, closed, looking;
-    bool accepted;        /* the peer came to us */
-    bool ended, finished; /* it will say no more; neither shall we */
+    bool accepted;           /* the peer came to us */
+    bool ended, finished;    /* it will say no more; neither shall we */
+    bool through;            /* the proxy's tunnel is there */
+    struct http_head answer; /* of the proxy */
     struct tls *tls;
     int fd; /* while it connects */
     struct loop_watch *watch;

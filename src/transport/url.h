@@ -30,4 +30,9 @@ struct url {
 
 MUST_CHECK int url_parse(struct url *u, const char *text, struct err *err);
 
+/* What a server means by `reference` (RFC 3986: a URL, //host/path, /path, ?query, path)
+ * where `base` is. One of another origin is ERR_REFUSED. */
+MUST_CHECK int url_resolve(struct url *u, const struct url *base, str reference,
+                           struct err *err);
+
 #endif

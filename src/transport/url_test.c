@@ -49,6 +49,49 @@ static const char *const bad[] = {
     "http://a..b/",
 };
 
+static void test_references(void)
+{
+    static const struct {
+        const char *base, *reference, *target; /* NULL: refused */
+    } cases[] = {
+        { "http://h/a/sse", "/m?s=1", "/m?s=1" },
+        { "http://h/a/sse", "m?s=1", "/a/m?s=1" },
+        { "http://h/a/sse?q=/x/y", "m", "/a/m" },
+        { "http://h/a/sse?q", "?s=1", "/a/sse?s=1" },
+        { "http://h/a/b/", "./m", "/a/b/m" },
+        { "http://h/a/b/c", "../m", "/a/m" },
+        { "http://h/a/b/c", "../../../m", "/m" },
+        { "http://h", "m", "/m" },
+        { "http://h/a", "http://H:80/m", "/m" },
+        { "https://h/a", "https://h:443/m", "/m" },
+        { "https://h/a", "//h/m", "/m" },
+        { "http://[::1]:8080/a", "m", "/m" },
+        { "http://h:81/a", "//h/m", NULL },
+        { "http://h/a", "https://h/m", NULL },
+        { "http://h/a", "http://h.example/m", NULL },
+        { "http://h/a", "//u@h/m", NULL },
+        { "http://h/a", "mailto:x", NULL },
+        { "http://h/a", "m\nX: y", NULL },
+        { "http://h/a", "a/../m", NULL },
+        { "http://h/a", "..", NULL },
+        { "http://h/a", "#f", NULL },
+        { "http://h/a", "", NULL },
+    };
+    struct url base, u;
+    struct err err = { 0 };
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        bool found = url_parse(&base, cases[i].base, &err) == 0 &&
+                     url_resolve(&u, &base, str_from(cases[i].reference), &err) == 0;
+
+        ok(cases[i].target ? found && strcmp(u.target, cases[i].target) == 0 : !found,
+           "'%s' at %s", i == 17 ? "two lines" : cases[i].reference, cases[i].base);
+    }
+    ok(url_parse(&base, "http://h/", &err) == 0 &&
+           url_resolve(&u, &base, str_of("/a\0b", 4), &err) < 0,
+       "a NUL in a reference: %s", err.msg);
+}
+
 static void test_a_url_of_the_longest_length(void)
 {
     char text[URL_MAX + 2];
@@ -82,5 +125,6 @@ int main(void)
            i);
     }
     test_a_url_of_the_longest_length();
+    test_references();
     return tap_done();
 }

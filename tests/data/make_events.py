@@ -70,6 +70,7 @@ EVENTS = [
     ("key_rotate", [("text", "vkey", "a.b/c+00112233+AQ==")]),
     ("heartbeat", []),
     ("payloads_forgotten", [("text", "of", "mcp_0123456789abcdef"), ("int", "files", 2)]),
+    ("transport_found", [("text", "transport", "sse")]),
     # Foreign text around its limit; 'é' lies across byte 256.
     ("request_received", MESSAGE[:4] + [("foreign", "tool", b"x" * 256)]),
     ("request_received", MESSAGE[:4] + [("foreign", "tool", b"x" * 257)]),

@@ -28,6 +28,8 @@ public = os.path.join(os.path.dirname(place), "pypi-verifier/bin/assay")
 modules = place + "/node_modules/@modelcontextprotocol"
 python = place + "/python/bin/python"
 inspector = modules + "/inspector/cli/build/cli.js"
+for name in [n for n in os.environ if n.lower().endswith("_proxy")]:
+    del os.environ[name]  # all servers are here
 MODERN = "2026-07-28"
 count = failures = 0
 
@@ -59,6 +61,12 @@ HTTP = [
     ("python", "legacy", "everything"),
     ("python", "auto", "python"),
     ("ts-v2", MODERN, "python"),
+]
+OLD = [  # HTTP+SSE
+    ("ts-v1", "legacy", "everything"),
+    ("ts-v2", "auto", "everything"),
+    ("python", "legacy", "everything"),
+    ("ts-v1", "legacy", "python"),
 ]
 
 
@@ -132,17 +140,19 @@ class Row:
 class HttpRow(Row):
     """The same with a Streamable HTTP server: the client speaks HTTP to it, or stdio to us."""
 
+    word, transport, path = "streamableHttp", "streamable-http", "/mcp"
+
     def __init__(self, client, how, server):
         super().__init__(client, how, server)
-        self.name = "%s client (%s), %s server over HTTP" % (client, how, server)
+        self.name = "%s client (%s), %s server over %s" % (client, how, server, self.transport)
 
     def both(self):
         with socket.socket() as s:
             s.bind(("127.0.0.1", 0))
             port = s.getsockname()[1]
-        url = "http://127.0.0.1:%d/mcp" % port
-        env = dict(os.environ, PORT=str(port), NODE_OPTIONS="--require %s/loopback.cjs" % here)
-        words = ["streamableHttp" if w == "stdio" else w for w in self.server]
+        url = "http://127.0.0.1:%d%s" % (port, self.path)
+        env = dict(os.environ, PORT=str(port), TRANSPORT=self.transport, NODE_OPTIONS="--require %s/loopback.cjs" % here)
+        words = [self.word if w == "stdio" else w for w in self.server]
         server = subprocess.Popen(words, env=env, stdin=subprocess.DEVNULL,
                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
@@ -160,6 +170,12 @@ class HttpRow(Row):
     def ask(self, target):
         return subprocess.run([*self.client, target], env=self.env, timeout=120, cwd=self.dir,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+class OldRow(HttpRow):
+    """…and with one of the transport before, which we find out."""
+
+    word, transport, path = "sse", "sse", "/sse"
 
 
 def wait_for(port):
@@ -261,6 +277,8 @@ def check_row(row):
     got = collections.Counter(r["tool_name"] for r in receipts(row.audit) if "tool_name" in r)
     ok(wire == got and sum(wire.values()) > 10, "%s: one receipt per call (%d)" % (row.name, sum(wire.values())),
        "%s\n%s" % (wire, got))
+    said = {r["server_transport"] for r in receipts(row.audit)}
+    ok(said == {getattr(row, "transport", "stdio")}, row.name + ": the transport in receipts", said)
     ok(not row.left, row.name + ": nobody is left", row.left)
     cancelled = b"".join(streams(row, "before", "in")).count(b'"method":"notifications/cancelled"')
     return check_packs(row.name, row.audit, cancelled)
@@ -323,6 +341,7 @@ def check_shutdown(name, *stays):
 def main():
     found = []
     rows = [Row(*r) for r in (SOAK if mode == "soak" else QUICK)] + [HttpRow(*r) for r in HTTP]
+    rows += [OldRow(*r) for r in OLD]
     with concurrent.futures.ThreadPoolExecutor(3) as pool:
         for done in [pool.submit(row.both) for row in rows]:
             found += check_row(done.result())

@@ -25,6 +25,8 @@ ONLY = sys.argv[3] if len(sys.argv) > 3 else ""
 WORK = os.path.realpath(tempfile.mkdtemp(prefix="assay-proxy-"))
 MEMORY = 64 << 10  # KiB of RssAnon + RssShmem that a proxy may have
 HURRY = 60  # seconds; whatever takes longer hangs
+for name in [n for n in os.environ if n.lower().endswith("_proxy")]:
+    del os.environ[name]  # our servers are here
 os.environ["ASSAY_HOME"] = os.path.join(WORK, "home")
 os.environ["ASSAY_CASE"] = WORK  # our servers are known by it, whoever their parent is
 # What the sanitizers need is not what the proxy needs.

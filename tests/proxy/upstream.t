@@ -161,9 +161,9 @@ class Case(lab.Case):
     def command(self, url, *flags, argument=None):
         return [ASSAY, "mcp-proxy", "--audit-dir", self.dir, *flags, "--upstream-url", url]
 
-    def run(self, data, url, *flags):
+    def run(self, data, url, *flags, env=None):
         """Returns status, answers, what was said."""
-        status, out, err = super().run(data, url, *flags)
+        status, out, err = super().run(data, url, *flags, env=env)
         return status, [json.loads(l) for l in out.splitlines()], err.decode()
 
     def of(self, kind):
@@ -410,6 +410,12 @@ def case_refusals(c):
                                   "Content-Encoding: gzip"), "compressed")
     refused(c, "redirect", with_reply(b"", "307 Temporary Redirect", "",
                                       "Location: http://other.example/"), "redirect")
+    for status in "301 Moved", "302 Found", "303 See Other", "300 Many", "307 Temporary Redirect":
+        refused(c, "redirect_" + status[:3], with_reply(
+            b"", status, "", "Location: /mcp" if status[:3] != "307" else "X: y"),
+            f"status {status[:3]}", "redirects")
+    refused(c, "redirect_to_https", with_reply(b"", "308 Permanent Redirect", "",
+                                               "Location: https://127.0.0.1/"), "redirects")
     refused(c, "smuggling", lambda server, request, s: begin(server, request, s) or s.sendall(
         b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{}"),
         "no HTTP")
@@ -417,6 +423,43 @@ def case_refusals(c):
         "code": -32001, "message": "Session not found"}}, "404 Not Found"), "404")
     refused(c, "closes", lambda server, request, s: begin(server, request, s) or False,
             "closed the connection")
+
+
+def case_redirects(c):
+    """Within the origin, once, with the same body."""
+    def handle(server, request, s):
+        if request.target == "/mcp":
+            to = f"http://127.0.0.1:{server.port}/mcp/" if request.message and request.message.get(
+                "id") == 1 else "mcp/"
+            reply(s, b"", "307 Temporary Redirect", "", "Location: " + to)
+        elif request.target == "/mcp/":
+            plain(server, request, s)
+        else:
+            reply(s, b"", "404 Not Found")
+    server = Server(handle)
+    status, out, err = c.run(OPEN + call(1, x="y" * 100000), server.url())
+    same((status, sorted(a["id"] for a in out)), (0, [0, 1]), "redirects within the origin")
+    same({r.method for r in server.seen if r.target == "/mcp/"}, {"POST", "GET", "DELETE"},
+         "for all that is sent")
+    same(len({r.body for r in server.seen if r.body and r.message.get("id") == 1}), 1,
+         "the body is the same")
+    c.judge()
+
+    def around(server, request, s):
+        reply(s, b"", "308 Permanent Redirect", "", "Location: /mcp")
+    server = Server(around)
+    status, out, err = Case("redirects_around").run(OPEN, server.url())
+    ok("308" in lost(out, 0)["message"] and "once" in lost(out, 0)["message"], "not in circles", out)
+    same(len([r for r in server.seen if r.message.get("id") == 0]), 2, "but once")
+
+    old = Old()
+    inner = old.server.handle
+    old.server.handle = lambda server, request, s: (
+        reply(s, b"", "307 Temporary Redirect", "", "Location: /mcp/deep/") if
+        request.target == "/mcp" else inner(server, request, s))
+    old.endpoint = "../../message?s=1"
+    status, out, err = Case("redirects_old").run(OPEN + call(1), old.url())
+    same((status, len(out)), (0, 2), "an older server behind a redirect")
 
 
 def case_refusal_with_body(c):
@@ -633,6 +676,40 @@ def case_stateless(c):
     c.judge()
 
 
+def case_mirrored(c):
+    """Arguments that a tool marks stand in headers as well; once the list is known."""
+    schema = {"type": "object", "properties": {
+        "region": {"type": "string", "x-mcp-header": "Region"},
+        "count": {"type": "integer", "x-mcp-header": "Count"},
+        "sure": {"type": "boolean", "x-mcp-header": "Sure"},
+        "evil": {"type": "string", "x-mcp-header": "A: b\r\nX"}}}
+
+    def handle(server, request, s):
+        listed = {"tools": [{"name": "t", "inputSchema": schema}, {"name": "u", "inputSchema": {}}]}
+        reply(s, result(request, listed if request.message["method"] == "tools/list" else None))
+    meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {}}
+    server = Server(handle)
+    p = c.start(server.url())
+    given = {"region": "zürich", "count": 7, "sure": True, "evil": "x"}
+    for number, method, params in ((1, "tools/call", {"name": "t", "arguments": given}),
+                                   (2, "tools/list", {}),
+                                   (3, "tools/call", {"name": "t", "arguments": given}),
+                                   (4, "tools/call", {"name": "t", "arguments": {"region": None}}),
+                                   (5, "tools/call", {"name": "u", "arguments": given})):
+        p.stdin.write(line(number, method, _meta=meta, **params))
+        same(read_line(p)["id"], number, f"{method} {number}")
+    p.stdin.write(line(6, "initialize", protocolVersion="2025-06-18") + call(7, **given))
+    read_line(p), read_line(p)
+    p.stdin.close()
+    same(p.wait(HURRY), 0, "mirrored: exit")
+    head = {r.message["id"]: {k[10:]: v for k, v in r.headers.items() if k.startswith("mcp-param-")}
+            for r in server.seen if r.body}
+    same(head[3], {"region": "=?base64?esO8cmljaA==?=", "count": "7", "sure": "true"}, "headers")
+    same([head[n] for n in (1, 2, 4, 5, 7)], [{}] * 5, "and only there")
+    c.judge()
+
+
 def case_guard(c):
     """The same policy; a relative path means nothing over HTTP."""
     policy = os.path.join(WORK, "policy.yaml")
@@ -730,6 +807,257 @@ def case_hurry(c):
     c.judge()
 
 
+# --- servers of the transport before: HTTP+SSE ---
+
+
+class Old:
+    """What such a server does; the hooks of the cases are its members."""
+
+    def __init__(self, endpoint="/message?s=1", before="", post="202 Accepted", refusal=None):
+        self.endpoint, self.before, self.post = endpoint, before, post
+        self.refusal = refusal or (b"Cannot POST", "404 Not Found", "text/html")
+        self.stream, self.lock, self.server = None, threading.Lock(), Server(self.handle)
+
+    def url(self):
+        return self.server.url()
+
+    def handle(self, server, request, s):
+        if request.method == "GET":
+            self.stream = s
+            stream(s)
+            chunk(s, self.before + f"event: endpoint\ndata: {self.endpoint}\n\n")
+            s.recv(1)  # until the client goes
+            return False
+        if request.target != "/message?s=1":
+            reply(s, *self.refusal)
+        elif self.post != "202 Accepted" and request.message.get("method") == "tools/call":
+            reply(s, b"no", self.post, "text/plain")
+        else:
+            reply(s, b"Accepted", "202 Accepted", "text/plain")
+            with self.lock:
+                self.answer(request)
+
+    def answer(self, request):
+        if request.message.get("method") == "initialize":
+            event(self.stream, result(request, {
+                "protocolVersion": "2024-11-05", "capabilities": {},
+                "serverInfo": {"name": "old", "version": "1"}}), event="message")
+        elif "id" in request.message:
+            event(self.stream, result(request), event="message")
+
+
+def case_old(c):
+    old = Old(before=": hello\n\nevent: other\ndata: nothing\n\n")
+    status, out, err = c.run(OPEN + call(1) + call(2), old.url())
+    same((status, sorted(a["id"] for a in out)), (0, [0, 1, 2]), "an older server: answers")
+    ok("older transport" in err, "and it is said", err)
+    seen = old.server.seen
+    same([(r.method, r.target) for r in seen[:3]],
+         [("POST", "/mcp"), ("GET", "/mcp"), ("POST", "/message?s=1")], "asked in this order")
+    same([r.message.get("id") for r in seen if r.target != "/mcp"][:2], [0, None],
+         "the message that was refused comes again, then the others")
+    ok(all(r.target == "/message?s=1" for r in seen[2:]), "everything else goes there",
+       [(r.method, r.target) for r in seen])
+    same((seen[1].headers.get("accept"), seen[1].headers.get("host")),
+         ("text/event-stream", f"127.0.0.1:{old.server.port}"), "the head of the GET")
+    same([r.headers.get("mcp-protocol-version") for r in seen[2:4]], [None, "2024-11-05"],
+         "the version that was agreed on")
+    ok(not any("mcp-session-id" in r.headers or r.method == "DELETE" for r in seen),
+       "no session, nothing to delete")
+    same([e["transport"] for e in c.of("transport_found")], ["sse"], "the log says it")
+    same([r["server_transport"] for r in c.receipts()], ["sse"] * 2, "and the receipts")
+    same([m["server_transport"] for m in c.receipts("session_metadata")], ["sse"], "metadata")
+    c.judge()
+
+
+def case_old_refusals(c):
+    """Whatever the refusal looks like, as long as it is no message."""
+    for n, refusal in enumerate([
+            (b"", "405 Method Not Allowed"), (b"x", "400 Bad Request", "text/plain"),
+            ({"detail": "Method Not Allowed"}, "405 Method Not Allowed")]):
+        case = Case(f"old_refusals_{n}")
+        status, out, err = case.run(OPEN + call(1), Old(refusal=refusal).url())
+        same((status, len(out)), (0, 2), f"refused with {refusal[1]} and {refusal[0]}")
+        case.judge()
+    for n, refusal in enumerate([
+            (b"", "403 Forbidden"), (b"", "500 Internal Server Error"), (b"", "401 Unauthorized"),
+            ({"jsonrpc": "2.0", "id": 0, "error": {"code": -32000, "message": "no"}},
+             "400 Bad Request")]):
+        case, old = Case(f"old_stays_{n}"), Old(refusal=refusal)
+        status, out, err = case.run(OPEN.splitlines(True)[0], old.url())
+        ok("GET" not in [r.method for r in old.server.seen], f"{refusal[1]} asks no further")
+        ok(lost(out, 0)["code"] in (-31006, -32000), "and is told", out)
+
+
+def case_old_endpoints(c):
+    """Where POSTs go: what a reference may be, and that it must be of the same origin."""
+    for n, (endpoint, good) in enumerate([
+            ("message?s=1", True), ("./message?s=1", True), ("../message?s=1", True),
+            ("http://127.0.0.1:PORT/message?s=1", True), ("//127.0.0.1:PORT/message?s=1", True),
+            ("http://127.0.0.2:PORT/message?s=1", "another origin"),
+            ("https://127.0.0.1:PORT/message?s=1", "another origin"),
+            ("//evil.example/message?s=1", "another origin"),
+            ("http://127.0.0.1:1/message?s=1", "another origin"),
+            ("http://u:p@127.0.0.1:PORT/message?s=1", "user name"),
+            ("ftp://127.0.0.1/message", "does not begin"), ("javascript:1", "does not begin"),
+            ("/message?s=1\ndata: X: y", "control"), ("/a b", "space"), ("/#x", "fragment"),
+            ("/" + "x" * 9000, "too large"), ("", "empty"), ("/%00", "path"),
+            ("/a/../b", "path")]):
+        case, old = Case(f"old_endpoints_{n}"), Old()
+        old.endpoint = endpoint.replace("PORT", str(old.server.port))
+        status, out, err = case.run(OPEN + call(1), old.url())
+        what = endpoint[:40]
+        if good is True:
+            same((status, len(out)), (0, 2), f"endpoint {what}")
+        else:
+            ok(good in lost(out, 0)["message"], f"endpoint {what!r} is refused", out)
+            ok("404" in lost(out, 0)["message"], "with the first refusal as well", out)
+            same([r.target for r in old.server.seen if r.target != "/mcp"], [], "nothing went there")
+        case.judge()
+
+
+def case_old_never_says(c):
+    """Streams that are no such server's."""
+    def endless(server, request, s):
+        if request.method != "GET":
+            reply(s, b"", "404 Not Found")
+            return
+        stream(s)
+        chunk(s, "event: endpoint\ndata: ")
+        while True:
+            chunk(s, "x" * 1000)
+
+    def without(server, request, s):
+        if request.method != "GET":
+            reply(s, b"", "405 Method Not Allowed")
+            return
+        stream(s)
+        event(s, {"jsonrpc": "2.0", "method": "notifications/message"})
+        chunk(s, "")
+
+    def refusing(server, request, s):
+        reply(s, {"jsonrpc": "2.0", "id": None, "error": {"code": -32000, "message": "no"}}
+              if request.method == "GET" else b"", "405 Method Not Allowed")
+
+    def silent(server, request, s):
+        if request.method != "GET":
+            reply(s, b"", "404 Not Found")
+            return
+        stream(s)
+        s.recv(1)
+        return False
+    for handle, word in ((endless, "too large"), (without, "ended its stream"),
+                         (refusing, "status 405"), (silent, "names no endpoint")):
+        case = Case(f"old_{handle.__name__}")
+        status, out, err = case.run(OPEN + call(1), Server(handle).url())
+        ok(word in lost(out, 0)["message"], f"{handle.__name__}: {word}", out, err)
+        same(sorted(a["id"] for a in out), [0, 1], "each is told once")
+        same([e["type"] for e in case.of("transport_found")], [], "and no transport found")
+        case.judge()
+
+
+def case_old_ends(c):
+    """The end of the stream is the end of the session."""
+    old = Old()
+    old.answer = lambda request: Old.answer(old, request) if request.message.get("id") == 0 else None
+    p = c.start(old.url())
+    p.stdin.write(OPEN + call(1) + line(2, "tools/list"))
+    same(read_line(p)["id"], 0, "opened")
+    while sum(r.target != "/mcp" for r in old.server.seen) < 4:
+        time.sleep(0.02)
+    time.sleep(0.2)
+    chunk(old.stream, "")
+    old.stream.shutdown(socket.SHUT_RDWR)
+    out = [read_line(p), read_line(p)]
+    same(sorted((a["id"], a["error"]["code"]) for a in out), [(1, -31006), (2, -31006)],
+         "open requests are lost")
+    same((read_line(p), p.wait(HURRY)), (None, 2), "and that is the end")
+    same([e["reason"] for e in c.of("session_end")], ["server_exit"], "as the log says")
+    same([(r["outcome"], r["outcome_reason"]) for r in c.receipts()],
+         [("timeout", "server_exit")], "its receipt")
+    c.judge()
+
+
+def case_old_cut_long(c):
+    old = Old()
+
+    def answer(request):
+        if request.message.get("id") != 1:
+            return Old.answer(old, request)
+        chunk(old.stream, "data: {\"x\":\"" + "y" * 300000)
+        old.stream.shutdown(socket.SHUT_RDWR)
+    old.answer = answer
+    p = c.start(old.url())
+    p.communicate(OPEN + call(1), timeout=HURRY)
+    same(p.returncode, 2, "cut in a long message of the stream")
+    same([e["reason"] for e in c.of("message_cut")], ["server_lost"], "message_cut")
+    c.judge(packs=1)
+
+
+def case_old_post_refused(c):
+    for number in "400 Bad Request", "404 Not Found", "500 Internal Server Error":
+        case, old = Case("old_post_" + number[:3]), Old(post=number)
+        status, out, err = case.run(OPEN + call(1) + line(2, "ping"), old.url())
+        ok(number[:3] in lost(out, 1)["message"], f"a POST that is answered {number[:3]}", out)
+        same([(a["id"], "result" in a) for a in out if a["id"] != 1], [(0, True), (2, True)],
+             "the others are answered")
+        case.judge()
+
+
+def case_old_both_ways(c):
+    """The server asks on its stream, and a cancelled request is not waited for."""
+    old = Old()
+    answered = threading.Event()
+
+    def answer(request):
+        if request.message.get("id") == "q":
+            answered.set()
+        elif request.message.get("method") == "notifications/initialized":
+            event(old.stream, {"jsonrpc": "2.0", "id": "q", "method": "roots/list"},
+                  event="message", id="e1")
+            chunk(old.stream, "event: endpoint\ndata: /elsewhere\n\n")
+        elif request.message.get("method") != "tools/call":
+            Old.answer(old, request)
+    old.answer = answer
+    p = c.start(old.url())
+    p.stdin.write(OPEN)
+    same([read_line(p).get("id"), read_line(p).get("method")], [0, "roots/list"], "it asks")
+    p.stdin.write(b'{"jsonrpc":"2.0","id":"q","result":{"roots":[]}}\n' + call(1)
+                  + line(None, "notifications/cancelled", requestId=1))
+    ok(answered.wait(10), "and is answered")
+    begun = time.monotonic()
+    p.stdin.close()
+    same(p.wait(HURRY), 2, "a cancelled call without an answer is lost")
+    ok(time.monotonic() - begun < 3, "and not waited for", time.monotonic() - begun)
+    same([r.target for r in old.server.seen].count("/elsewhere"), 0,
+         "a second endpoint changes nothing")
+    same([r.message.get("method") for r in old.server.seen if r.body][-1], "notifications/cancelled",
+         "it was told of the cancelling")
+    c.judge()
+
+
+def case_old_large(c):
+    """A stalled reader stops the stream; what is long passes as it comes."""
+    old, size = Old(), 20 << 20
+
+    def answer(request):
+        if request.message.get("id") in (None, 0):
+            return Old.answer(old, request)
+        event(old.stream, result(request, {"t": "x" * size}), event="message")
+    old.answer = answer
+    p = c.start(old.url())
+    p.stdin.write(OPEN + call(1) + call(2))
+    read_line(p)
+    time.sleep(1)
+    ok(SANITIZED or memory(p.pid) < MEMORY, "in little memory", memory(p.pid))
+    out = io.BufferedReader(p.stdout)
+    same([len(json.loads(out.readline())["result"]["t"]) for _ in range(2)], [size] * 2,
+         "two long answers on one stream")
+    p.stdin.close()
+    same(p.wait(HURRY), 0, "old, large: exit")
+    c.judge()
+
+
 def certificate(name, *subject):
     path = os.path.join(WORK, name + ".pem")
     made = subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
@@ -782,11 +1110,237 @@ def case_tls_large(c):
     c.judge()
 
 
+# --- proxies ---
+
+
+class Proxy:
+    """An HTTP proxy that passes bytes on. What it was asked: (line, headers)."""
+
+    def __init__(self, answer=None, user=None, names=None):
+        self.answer, self.user, self.names, self.asked = answer, user, names or {}, []
+        self.socket = socket.socket()
+        self.socket.bind(("127.0.0.1", 0))
+        self.socket.listen(64)
+        self.port = self.socket.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def url(self, user=""):
+        return f"http://{user}127.0.0.1:{self.port}"
+
+    def accept(self):
+        while True:
+            s, _ = self.socket.accept()
+            threading.Thread(target=self.serve, args=(s,), daemon=True).start()
+
+    def serve(self, s):
+        try:
+            head = b""
+            while b"\r\n\r\n" not in head and (data := s.recv(65536)):
+                head += data
+            head, rest = head.split(b"\r\n\r\n", 1)
+            line, *lines = head.decode().split("\r\n")
+            headers = {k.lower(): v for k, v in (l.split(": ", 1) for l in lines)}
+            self.asked.append((line, headers))
+            if self.user and headers.get("proxy-authorization") != self.user:
+                s.sendall(b'HTTP/1.1 407 No\r\nProxy-Authenticate: Basic realm="r"\r\n'
+                          b"Content-Length: 0\r\nConnection: close\r\n\r\n")
+            elif self.answer is not None:
+                s.sendall(self.answer)
+            else:
+                self.connect(s, line, headers, head, rest)
+        except (OSError, ValueError):
+            pass
+        s.close()
+
+    def connect(self, s, line, headers, head, rest):
+        method, target, _ = line.split()
+        place = target if method == "CONNECT" else target.split("/")[2]
+        host, _, port = place.rpartition(":") if ":" in place else (place, "", "80")
+        to = socket.create_connection(self.names.get(place, (host.strip("[]"), int(port))))
+        if method == "CONNECT":
+            s.sendall(b"HTTP/1.1 200 Connection established\r\nVia: 1.1 x\r\n\r\n")
+        else:  # one request a connection is enough for a test
+            lines = [l for l in head.split(b"\r\n")[1:]
+                     if not l.lower().startswith(b"proxy-authorization")]
+            path = "/" + target.split("/", 3)[3]
+            to.sendall(b"\r\n".join([f"{method} {path} HTTP/1.1".encode(), *lines,
+                                      b"Connection: close", b"", rest]))
+            s.sendall(to.recv(65536).replace(b"\r\n", b"\r\nConnection: close\r\n", 1))
+        threading.Thread(target=self.pump, args=(s, to), daemon=True).start()
+        self.pump(to, s)
+
+    @staticmethod
+    def pump(a, b):
+        try:
+            while data := a.recv(65536):
+                b.sendall(data)
+            b.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+
+
+def closing(server, request, s):
+    """As a server does when it is told that no more comes."""
+    plain(server, request, s)
+    return False
+
+
+def case_via(c):
+    """http: the whole URL is said to the proxy."""
+    proxy, server = Proxy(), Server(closing)
+    status, out, err = c.run(OPEN + call(1), server.url(), env={"http_proxy": proxy.url("u%40x:p%3Aw@")})
+    same((status, [a["id"] for a in out]), (0, [0, 1]), "through a proxy")
+    line, headers = proxy.asked[0]
+    same(line, f"POST http://127.0.0.1:{server.port}/mcp HTTP/1.1", "the target is a URL")
+    same(headers.get("host"), f"127.0.0.1:{server.port}", "Host is the server's")
+    same(headers.get("proxy-authorization"), "Basic dUB4OnA6dw==", "the user of the proxy")
+    ok(not any("proxy-authorization" in r.headers for r in server.seen), "is not the server's")
+    everything = b"".join(open(p, "rb").read() for p in glob.glob(c.dir + "/**", recursive=True)
+                          if os.path.isfile(p))
+    ok(b"dUB4OnA6dw" not in everything and b"p:w" not in everything, "nor in the evidence")
+    c.judge()
+
+
+def case_via_name(c):
+    """Names are the proxy's to look up."""
+    server = Server(closing)
+    proxy = Proxy(names={"mcp.invalid": ("127.0.0.1", server.port)})
+    status, out, err = c.run(OPEN + call(1), "http://mcp.invalid/mcp", env={"all_proxy": proxy.url()})
+    same((status, len(out)), (0, 2), "all_proxy, a name that only the proxy knows")
+    c.judge()
+
+
+def case_via_which(c):
+    """Which variables count, and for whom."""
+    proxy, server = Proxy(), Server(closing)
+    here = proxy.url()
+    for n, (env, used) in enumerate([
+            ({"http_proxy": here}, True), ({"HTTP_PROXY": here}, False),
+            ({"https_proxy": here}, False), ({"ALL_PROXY": here}, True),
+            ({"http_proxy": "", "all_proxy": here}, True),
+            ({"http_proxy": here, "no_proxy": "127.0.0.1"}, False),
+            ({"http_proxy": here, "NO_PROXY": "a.example, *"}, False),
+            ({"http_proxy": here, "no_proxy": f"127.0.0.1:{server.port}"}, False),
+            ({"http_proxy": here, "no_proxy": "127.0.0.1:1"}, True),
+            ({"http_proxy": here, "no_proxy": "0.0.1,127.0.0.10"}, True)]):
+        proxy.asked.clear()
+        status, out, err = Case(f"via_which_{n}").run(OPEN, server.url(), env=env)
+        same((len(out), bool(proxy.asked)), (1, used), f"{env}".replace(here, "PROXY"))
+
+
+def case_via_old(c):
+    """The stream and the POSTs of an older server go the same way."""
+    proxy, old = Proxy(), Old()
+    handle = old.server.handle
+    old.server.handle = lambda *given: handle(*given) or False
+    status, out, err = c.run(OPEN + call(1), old.url(), env={"http_proxy": proxy.url()})
+    ok((status, [a["id"] for a in out]) == (0, [0, 1]), "HTTP+SSE through a proxy", status, out, err)
+    same({l.split()[0] for l, _ in proxy.asked}, {"GET", "POST"}, "all of it")
+    c.judge()
+
+
+def case_via_tunnel(c):
+    if not shutil.which("openssl"):
+        tap.skip("TLS through a proxy", "openssl is not installed")
+        return
+    good, context = certificate("tunnel", "DNS:mcp.invalid", "IP:127.0.0.1")
+    server = Server(plain, tls=context)
+    proxy = Proxy(names={"mcp.invalid:443": ("127.0.0.1", server.port)},
+                  user="Basic dTpzM2NyZXQ=")
+    status, out, err = c.run(OPEN + call(1) + call(2), "https://mcp.invalid/mcp", "--ca", good,
+                             env={"HTTPS_PROXY": proxy.url("u:s3cret@")})
+    same((status, len(out)), (0, 3), "https through CONNECT")
+    same(proxy.asked[0][0], "CONNECT mcp.invalid:443 HTTP/1.1", "what it is asked")
+    same(proxy.asked[0][1], {"host": "mcp.invalid:443", "proxy-authorization": "Basic dTpzM2NyZXQ="},
+         "and no more")
+    same(server.seen[0].headers["host"], "mcp.invalid", "the server's Host")
+    ok(not any("proxy-authorization" in r.headers for r in server.seen), "without the password")
+    for n, (answer, word) in enumerate([
+            (b"HTTP/1.1 502 Bad\r\nContent-Length: 0\r\n\r\n", "status 502"),
+            (b"HTTP/1.1 302 Found\r\nLocation: http://x/\r\n\r\n", "status 302"),
+            (b"HTTP/1.1 100 Continue\r\n\r\n", "status 100"),
+            (b"HTTP/1.1 200 OK\r\n\r\nHello", "more than it was asked"),
+            (b"SSH-2.0-x\r\n", "no HTTP"), (b"HTTP/1.1 200 OK\r\nA : b\r\n\r\n", "no HTTP"),
+            (b"", "closed the connection"), (b"HTTP/1.1 200", "closed the connection"),
+            (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 70000, "no HTTP"),
+            (b"HTTP/1.1 200 OK\r\n\r\n", "TLS")]):
+        case, bad = Case(f"via_tunnel_{n}"), Proxy(answer)
+        status, out, err = case.run(OPEN, "https://mcp.invalid/mcp", "--ca", good,
+                                    env={"https_proxy": bad.url("u:s3cret@")})
+        ok(word in lost(out, 0)["message"], f"a proxy that says {answer[:30]}", out)
+        ok("s3cret" not in err and "s3cret" not in str(out), "no password is shown")
+    status, out, err = Case("via_tunnel_407").run(
+        OPEN, "https://mcp.invalid/mcp", "--ca", good, env={"https_proxy": proxy.url("u:x@")})
+    ok("407" in lost(out, 0)["message"] and "Basic realm" in lost(out, 0)["message"],
+       "a wrong password: what the proxy asks for", out)
+    status, out, err = Case("via_407").run(OPEN, Server(plain).url(),
+                                           env={"http_proxy": proxy.url("u:x@")})
+    ok("the proxy answered with status 407" in lost(out, 0)["message"], "for http as well", out)
+    s = socket.socket()
+    s.bind(("127.0.0.1", 0))
+    status, out, err = Case("via_nobody").run(
+        OPEN, "https://mcp.invalid/mcp", "--ca", good,
+        env={"https_proxy": f"http://127.0.0.1:{s.getsockname()[1]}"})
+    ok("the proxy 127.0.0.1" in lost(out, 0)["message"], "a proxy that is not there", out)
+    c.judge()
+
+
+def case_via_bad(c):
+    for value, word in (("https://p:1", "http://"), ("socks5://p:1", "http://"), ("p:3128", "http://"),
+                        ("http://", "no valid host"), ("http://p:0", "no valid host"),
+                        ("http://s3cret%0a:x@p", "user name"), ("http://s3cret%zz@p", "user name"),
+                        ("http://u:s3cret@p/path", "path"), ("http://s3cret\x07@p", "user name"),
+                        ("http://" + "s3cret" * 100 + "@p", "user name")):
+        p = subprocess.run([ASSAY, "mcp-proxy", "--audit-dir", c.dir, "--upstream-url", "http://h/"],
+                           stdin=subprocess.DEVNULL, capture_output=True, timeout=HURRY,
+                           env=dict(os.environ, http_proxy=value))
+        said = p.stderr.decode()
+        ok(p.returncode == 3 and said.count("\n") == 1 and word in said and "http_proxy" in said
+           and "s3cret" not in said, f"refused at the start: {value[:20]!r}", p.returncode, said)
+
+
+def case_via_tinyproxy(c):
+    program = shutil.which("tinyproxy")
+    if not program or not shutil.which("openssl"):
+        tap.skip("tinyproxy", "it is not installed")
+        return
+    good, context = certificate("tiny", "IP:127.0.0.1")
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    path = os.path.join(WORK, "tinyproxy.conf")
+    with open(path, "w") as f:
+        f.write(f"Port {port}\nListen 127.0.0.1\nTimeout 60\nBasicAuth u s3cret\nMaxClients 50\n")
+    p = subprocess.Popen([program, "-d", "-c", path], stdout=subprocess.DEVNULL,
+                         stderr=subprocess.DEVNULL)
+    try:
+        for _ in range(100):
+            try:
+                socket.create_connection(("127.0.0.1", port)).close()
+                break
+            except OSError:
+                time.sleep(0.05)
+        env = {"all_proxy": f"http://u:s3cret@127.0.0.1:{port}"}
+        for url, flags in ((Server(plain).url(), ()),
+                           (Server(plain, tls=context).url(), ("--ca", good))):
+            status, out, err = c.run(OPEN + call(1) + call(2), url, *flags, env=env)
+            same((status, sorted(a["id"] for a in out)), (0, [0, 1, 2]),
+                 f"tinyproxy, {url.split(':')[0]}")
+        env = {"all_proxy": f"http://127.0.0.1:{port}"}
+        status, out, err = c.run(OPEN, Server(plain).url(), env=env)
+        ok("407" in lost(out, 0)["message"], "tinyproxy without a password", out)
+    finally:
+        p.terminate()
+        p.wait()
+    c.judge(packs=2)
+
+
 def case_bad_input(c):
     for what, flags in {
         "no scheme": ["--upstream-url", "localhost:80/mcp"],
         "a password": ["--upstream-url", "http://u:p@localhost/mcp"],
         "a header of ours": ["--upstream-url", "http://h/", "--header", "Host=x"],
+        "a mirrored header": ["--upstream-url", "http://h/", "--header", "mcp-param-x=y"],
         "a header without a value": ["--upstream-url", "http://h/", "--header", "X"],
         "two lines": ["--upstream-url", "http://h/", "--header", "X=a\r\nY: b"],
         "--ca without TLS": ["--upstream-url", "http://h/", "--ca", "/dev/null"],

@@ -7,6 +7,7 @@ import { readFileSync } from 'node:fs';
 
 const [sdk, mode, plan, command, ...args] = process.argv.slice(2);
 const isUrl = /^https?:/.test(command);
+const isOld = isUrl && /\/sse$/.test(command); // HTTP+SSE
 const asked = [];
 
 async function makeV1(info, capabilities) {
@@ -14,16 +15,19 @@ async function makeV1(info, capabilities) {
     const { StdioClientTransport } = await import('@modelcontextprotocol/sdk/client/stdio.js');
     const { StreamableHTTPClientTransport } =
         await import('@modelcontextprotocol/sdk/client/streamableHttp.js');
+    const { SSEClientTransport } = await import('@modelcontextprotocol/sdk/client/sse.js');
     const types = await import('@modelcontextprotocol/sdk/types.js');
     const client = new Client(info, { capabilities });
     client.setRequestHandler(types.CreateMessageRequestSchema, sample);
     client.setRequestHandler(types.ElicitRequestSchema, elicit);
     client.setRequestHandler(types.ListRootsRequestSchema, roots);
-    return [client, isUrl ? StreamableHTTPClientTransport : StdioClientTransport];
+    return [client, isOld ? SSEClientTransport
+        : isUrl ? StreamableHTTPClientTransport : StdioClientTransport];
 }
 
 async function makeV2(info, capabilities) {
-    const { Client, StreamableHTTPClientTransport } = await import('@modelcontextprotocol/client');
+    const { Client, SSEClientTransport, StreamableHTTPClientTransport } =
+        await import('@modelcontextprotocol/client');
     const { StdioClientTransport } = await import('@modelcontextprotocol/client/stdio');
     const options = { capabilities };
     if (mode !== 'legacy')
@@ -32,7 +36,8 @@ async function makeV2(info, capabilities) {
     client.setRequestHandler('sampling/createMessage', sample);
     client.setRequestHandler('elicitation/create', elicit);
     client.setRequestHandler('roots/list', roots);
-    return [client, isUrl ? StreamableHTTPClientTransport : StdioClientTransport];
+    return [client, isOld ? SSEClientTransport
+        : isUrl ? StreamableHTTPClientTransport : StdioClientTransport];
 }
 
 // What a server may ask us: always the same answer, and a note that it did.

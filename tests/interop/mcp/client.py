@@ -10,6 +10,7 @@ import sys
 import time
 
 from mcp import Client, StdioServerParameters, stdio_client
+from mcp.client.sse import sse_client
 
 mode, plan, command, *args = sys.argv[1:]
 
@@ -64,7 +65,10 @@ async def main():
     with open(plan) as f:
         steps = json.load(f)
     with open(os.devnull, "w") as nowhere:
-        server = command if command.startswith("http") else stdio_client(parameters, errlog=nowhere)
+        if command.startswith("http"):
+            server = sse_client(command) if command.endswith("/sse") else command
+        else:
+            server = stdio_client(parameters, errlog=nowhere)
         async with Client(server, mode=mode) as client:
             for verb, *rest in steps:
                 if verb not in VERBS:

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server on the Python SDK, over stdio; over Streamable HTTP where PORT is set."""
+"""A server on the Python SDK, over stdio; over HTTP (TRANSPORT) where PORT is set."""
 import os
+from typing import Annotated
 
 import anyio
 from mcp.server.mcpserver import Context, MCPServer
+from pydantic import Field
 
 server = MCPServer("python", version="1.0.0")
 
@@ -18,6 +20,15 @@ def echo(message: str) -> str:
 def sum(a: int, b: int) -> int:
     """Add two numbers."""
     return a + b
+
+
+@server.tool()
+def place(
+    region: Annotated[str, Field(json_schema_extra={"x-mcp-header": "Region"})],
+    count: Annotated[int, Field(json_schema_extra={"x-mcp-header": "Count"})] = 1,
+) -> str:
+    """Arguments that stand in headers as well (2026-07-28)."""
+    return "%d in %s" % (count, region)
 
 
 @server.tool()
@@ -42,6 +53,6 @@ def note() -> str:
 
 
 if "PORT" in os.environ:
-    server.run("streamable-http", port=int(os.environ["PORT"]))
+    server.run(os.environ.get("TRANSPORT", "streamable-http"), port=int(os.environ["PORT"]))
 else:
     server.run("stdio")
