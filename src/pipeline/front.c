@@ -149,7 +149,7 @@ static void free_seat(struct seat *s)
 /* HTTP on both sides, and the same kind of it. */
 static bool is_mirrored(const struct seat *s)
 {
-    return s->front->o->relay->upstream && s->kind != SEAT_LEGACY;
+    return front_mirrors(s->front) && s->kind != SEAT_LEGACY;
 }
 
 static int name_seat(struct seat *s, struct err *err)

@@ -246,6 +246,13 @@ static void note_session(struct errand *x, const struct http_head *h)
         s->leaving = true;
 }
 
+/* MCP's way of finding out that a server is of 2024-11-05. */
+static bool is_too_new(const struct errand *x, const struct http_head *h)
+{
+    return x->is_initialize && !x->stateless && !is_type(h, "application/json") &&
+           (h->status == 400 || h->status == 404 || h->status == 405);
+}
+
 static void on_head(void *ctx, const struct http_head *h)
 {
     const struct err encoded = {
@@ -254,6 +261,13 @@ static void on_head(void *ctx, const struct http_head *h)
     struct errand *x = ctx;
     struct visit *v;
 
+    v = visit_for(x);
+    if (v && is_too_new(x, h)) {
+        relay_cancel(x->seat->relay, x->exchange); /* asked of another one */
+        errand_end(x);
+        front_fall_back(v);
+        return;
+    }
     x->status = h->status;
     x->length = h->has_length ? h->length : HTTP_REPLY_CHUNKED;
     copy_headers(x, h);

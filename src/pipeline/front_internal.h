@@ -118,6 +118,7 @@ struct front {
     struct tls_trust *trust;   /* …whom to believe… */
     struct http_conn *conns;   /* …and the connections to it */
     struct errand *dead_errands;
+    bool is_old; /* …which speaks HTTP+SSE, as the first answer showed */
     struct seat *seats;
     struct seat *named[FRONT_NAMES]; /* by their names' hashes */
     uint32_t seed;
@@ -130,6 +131,12 @@ struct front {
     struct front_outcome outcome;
     bool stopping, stopped;
 };
+
+/* HTTP on both sides, of the same kind. */
+static inline bool front_mirrors(const struct front *f)
+{
+    return f->o->relay->upstream && !f->is_old;
+}
 
 /* --- front.c: sessions --- */
 
@@ -178,6 +185,10 @@ unsigned mirror_status(const struct errand *x, str *headers, uint64_t *length);
 /* --- front_route.c: which way a request takes --- */
 
 extern const struct http_server_events front_events;
+
+/* The server does not know what it was asked: it may be of the older kind. The request is
+ * taken anew, for a session that finds out. */
+void front_fall_back(struct visit *v);
 
 /* What waited for the session to read goes on. */
 void front_hand_on(struct seat *s);

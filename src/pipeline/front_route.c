@@ -21,7 +21,7 @@ static void accept_if_swallowed(struct visit *v)
     if (v->open == 0 && !v->begun && !v->errand &&
         (!mirrored || !relay_holds(v->seat->relay)))
         visit_accept(v);
-    else if (!mirrored || v->errand)
+    else if ((!mirrored || v->errand) && !v->is_initialize)
         http_request_drop_body(v->request);
 }
 
@@ -94,7 +94,7 @@ static bool check_body(struct front *f, struct http_request *r)
     str version = http_head_find(r->head, "MCP-Protocol-Version", NULL);
     const char *wrong;
 
-    if (f->o->relay->upstream && (!p->is_stateless || p->is_batch))
+    if (front_mirrors(f) && (!p->is_stateless || p->is_batch))
         return true;
     if (!p->is_json || !p->is_rpc) {
         front_refuse(f, r, 400, p->is_json ? -32600 : -32700, STR(""), "%s",
@@ -167,7 +167,7 @@ static struct seat *seat_for(struct front *f, struct http_request *r)
     struct err err = { 0 };
     struct seat *s;
 
-    if (f->o->relay->upstream) {
+    if (front_mirrors(f)) {
         s = mirror_seat_for(f, r, &err);
     } else if (f->peek.is_stateless) {
         s = group_for(f, r, &err);
@@ -215,6 +215,26 @@ static void take_post(struct front *f, struct http_request *r)
         return;
     }
     hand_on_or_wait(v);
+}
+
+/* Of the first answer to the first client; from there on it is known. */
+void front_fall_back(struct visit *v)
+{
+    struct seat *old = v->seat, *s;
+    struct front *f = old->front;
+    struct http_request *r = v->request;
+    struct err err = { 0 };
+
+    f->is_old = true;
+    peek_read(&f->peek, r->body);
+    visit_end(v);
+    front_end_seat(old, "client_eof");
+    s = front_seat(f, SEAT_SESSION, &err);
+    v = s ? visit_new(s, r, VISIT_POST, &err) : NULL;
+    if (v)
+        hand_on_or_wait(v);
+    else
+        front_refuse(f, r, 503, SERVER_LOST, buf_str(&f->peek.id), "%s", err.msg);
 }
 
 /* --- streams --- */
@@ -360,7 +380,7 @@ static void on_request(void *ctx, struct http_request *r)
 
     if (front_is_path(r, "/mcp") && front_is_method(r, "POST"))
         take_post(f, r);
-    else if (f->o->relay->upstream && !front_is_path(r, "/sse") &&
+    else if (front_mirrors(f) && !front_is_path(r, "/sse") &&
              !front_is_path(r, "/messages"))
         take_other(f, r);
     else if (front_is_path(r, "/mcp") && front_is_method(r, "GET"))
