@@ -147,9 +147,9 @@ static void free_seat(struct seat *s)
 }
 
 /* HTTP on both sides, and the same kind of it. */
-static bool is_mirrored(const struct seat *s)
+static bool is_far(const struct seat *s)
 {
-    return front_mirrors(s->front) && s->kind != SEAT_LEGACY;
+    return front_is_far(s->front) && s->kind != SEAT_LEGACY;
 }
 
 static int name_seat(struct seat *s, struct err *err)
@@ -158,7 +158,7 @@ static int name_seat(struct seat *s, struct err *err)
     uint8_t bytes[FRONT_SESSION_ID / 2];
     char text[FRONT_SESSION_ID + 1];
 
-    if (s->kind == SEAT_GROUP || is_mirrored(s))
+    if (s->kind == SEAT_GROUP || is_far(s))
         return 0;
     if (entropy_fill(e, bytes, sizeof(bytes), err) < 0)
         return -1;
@@ -196,9 +196,9 @@ static int begin_seat(struct seat *s, struct err *err)
     if (name_seat(s, err) < 0 || join_share(s, err) < 0)
         return -1;
     start.server = s->member;
-    if (is_mirrored(s)) {
-        s->mirror.type = &front_mirror;
-        start.server = &s->mirror;
+    if (is_far(s)) {
+        s->far.type = &front_far;
+        start.server = &s->far;
         start.server_is_far = true;
     }
     return relay_open(&s->relay, f->o->relay, &start, err);
@@ -293,7 +293,7 @@ static void on_soon(void *ctx)
         if (s->state == SEAT_OPEN && s->queued == 0)
             s->side.events->on_drained(s->side.ctx);
         if (s->state <= SEAT_ENDING)
-            mirror_go_on(s);
+            far_go_on(s);
         if (s->state != SEAT_DONE) {
             at = &s->next;
             continue;
@@ -303,8 +303,8 @@ static void on_soon(void *ctx)
         f->child_count -= has_child(s);
         free_seat(s);
     }
-    mirror_bury(f);
-    mirror_sweep(f, false);
+    far_bury(f);
+    far_sweep(f, false);
     stop_when_done(f);
 }
 
@@ -333,7 +333,7 @@ static void on_tick(void *ctx)
         next = s->next;
         tick_seat(s, now);
     }
-    mirror_sweep(f, false);
+    far_sweep(f, false);
     steward_tick(&f->steward);
     stop_when_done(f);
 }
@@ -449,9 +449,9 @@ static void close_all(struct front *f)
     http_server_free(f->server);
     tls_identity_free(f->identity);
     share_free(f->share);
-    mirror_bury(f);
+    far_bury(f);
     resolver_free(f->resolver); /* nobody is looking any more */
-    mirror_sweep(f, true);
+    far_sweep(f, true);
     tls_trust_free(f->trust);
     loop_timer_free(f->tick);
     loop_timer_free(f->soon);

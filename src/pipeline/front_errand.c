@@ -35,7 +35,7 @@ void errand_end(struct errand *x)
     front_soon(s->front); /* somebody may wait for just that */
 }
 
-void mirror_bury(struct front *f)
+void far_bury(struct front *f)
 {
     while (f->dead_errands) {
         struct errand *x = f->dead_errands;
@@ -90,7 +90,7 @@ void errand_conclude(struct errand *x, const struct err *why)
 
 static void deliver(struct errand *x, str bytes, bool end)
 {
-    const struct endpoint *e = &x->seat->mirror;
+    const struct endpoint *e = &x->seat->far;
 
     x->speaking = !end;
     e->events->on_span(e->ctx, x->exchange, bytes, end);

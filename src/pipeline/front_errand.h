@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* front_errand - what is asked of a server over HTTP for a client over HTTP; shared by
- * front_mirror.c and front_errand.c. Nobody else includes it. */
+ * front_far.c and front_errand.c. Nobody else includes it. */
 #ifndef PIPELINE_FRONT_ERRAND_H
 #define PIPELINE_FRONT_ERRAND_H
 
@@ -44,7 +44,7 @@ extern const struct http_conn_events errand_events;
 void errand_end(struct errand *x);
 void errand_conclude(struct errand *x, const struct err *why); /* NULL: it went well */
 
-/* --- front_mirror.c: what goes there --- */
+/* --- front_far.c: what goes there --- */
 
 MUST_CHECK int errand_start(struct errand *x, struct err *err);
 

@@ -82,9 +82,9 @@ struct seat {
     struct relay *relay;
     struct endpoint *member; /* of the shared server; NULL: it has its own */
     struct share *own_share; /* a server of its own whose ids are rewritten */
-    struct endpoint mirror;  /* HTTP on both sides: the server's */
+    struct endpoint far;     /* HTTP on both sides: the server's */
     struct errand *errands;
-    bool mirror_paused, mirror_finishing, mirror_ended;
+    bool far_paused, far_finishing, far_ended;
     bool leaving;                  /* the server knows it no more */
     struct visit *visits, *newest; /* in their order */
     struct visit *stream;          /* GET */
@@ -133,7 +133,7 @@ struct front {
 };
 
 /* HTTP on both sides, of the same kind. */
-static inline bool front_mirrors(const struct front *f)
+static inline bool front_is_far(const struct front *f)
 {
     return f->o->relay->upstream && !f->is_old;
 }
@@ -169,18 +169,18 @@ void visit_keep_alive(struct visit *v, uint64_t now);
 void visit_drained(struct visit *v);
 void visit_hear(struct seat *s); /* what nobody heard goes out, if somebody listens */
 
-/* --- front_mirror.c: HTTP on both sides --- */
+/* --- front_far.c: HTTP on both sides --- */
 
-extern const struct endpoint_type front_mirror;
+extern const struct endpoint_type front_far;
 
-void mirror_send(struct visit *v, str body); /* ask the server what the visit asks us */
-void mirror_abandon(struct errand *x);       /* its client is gone */
-void mirror_go_on(struct seat *s);
-void mirror_bury(struct front *f);            /* errands that are over */
-void mirror_sweep(struct front *f, bool all); /* connections of no use */
+void far_send(struct visit *v, str body); /* ask the server what the visit asks us */
+void far_abandon(struct errand *x);       /* its client is gone */
+void far_go_on(struct seat *s);
+void far_bury(struct front *f);            /* errands that are over */
+void far_sweep(struct front *f, bool all); /* connections of no use */
 
 /* What the server answered with. */
-unsigned mirror_status(const struct errand *x, str *headers, uint64_t *length);
+unsigned far_status(const struct errand *x, str *headers, uint64_t *length);
 
 /* --- front_route.c: which way a request takes --- */
 

@@ -187,7 +187,7 @@ static bool is_json(const struct http_request *r)
 /* What a client asks of the server as a whole, to find out who grants access. */
 static bool is_metadata(const struct front *f, const struct http_request *r)
 {
-    return front_mirrors(f) && front_is_method(r, "GET") &&
+    return front_is_far(f) && front_is_method(r, "GET") &&
            str_starts(r->head->parts.path, STR("/.well-known/"));
 }
 
@@ -210,7 +210,7 @@ bool front_on_head(void *ctx, struct http_request *r)
              !is_metadata(f, r))
         front_refuse(f, r, 404, -32000, STR(""),
                      "there is nothing here: the paths are /mcp, /sse and /health");
-    else if (front_is_method(r, "POST") && !front_mirrors(f) && !is_json(r))
+    else if (front_is_method(r, "POST") && !front_is_far(f) && !is_json(r))
         front_refuse(f, r, 415, -32000, STR(""), "Content-Type must be application/json");
     else
         return true;

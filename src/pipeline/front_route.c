@@ -16,12 +16,11 @@
  * did not get there. */
 static void accept_if_swallowed(struct visit *v)
 {
-    bool mirrored = v->seat->mirror.type != NULL;
+    bool far = v->seat->far.type != NULL;
 
-    if (v->open == 0 && !v->begun && !v->errand &&
-        (!mirrored || !relay_holds(v->seat->relay)))
+    if (v->open == 0 && !v->begun && !v->errand && (!far || !relay_holds(v->seat->relay)))
         visit_accept(v);
-    else if ((!mirrored || v->errand) && !v->is_initialize)
+    else if ((!far || v->errand) && !v->is_initialize)
         http_request_drop_body(v->request);
 }
 
@@ -64,7 +63,7 @@ void front_hand_on(struct seat *s)
     while (v && s->state == SEAT_OPEN) {
         struct visit *next = v->next;
 
-        if (v->kind == VISIT_POST && !v->waits && s->mirror.type) {
+        if (v->kind == VISIT_POST && !v->waits && s->far.type) {
             accept_if_swallowed(v);
         } else if (v->waits && s->reading) {
             s->waiting--;
@@ -94,7 +93,7 @@ static bool check_body(struct front *f, struct http_request *r)
     str version = http_head_find(r->head, "MCP-Protocol-Version", NULL);
     const char *wrong;
 
-    if (front_mirrors(f) && (!p->is_stateless || p->is_batch))
+    if (front_is_far(f) && (!p->is_stateless || p->is_batch))
         return true;
     if (!p->is_json || !p->is_rpc) {
         front_refuse(f, r, 400, p->is_json ? -32600 : -32700, STR(""), "%s",
@@ -140,8 +139,7 @@ static struct seat *group_for(struct front *f, struct http_request *r, struct er
 }
 
 /* HTTP on both sides: the server knows which sessions there are. */
-static struct seat *mirror_seat_for(struct front *f, struct http_request *r,
-                                    struct err *err)
+static struct seat *far_seat_for(struct front *f, struct http_request *r, struct err *err)
 {
     str name = http_head_find(r->head, "Mcp-Session-Id", NULL);
     struct seat *s;
@@ -167,8 +165,8 @@ static struct seat *seat_for(struct front *f, struct http_request *r)
     struct err err = { 0 };
     struct seat *s;
 
-    if (front_mirrors(f)) {
-        s = mirror_seat_for(f, r, &err);
+    if (front_is_far(f)) {
+        s = far_seat_for(f, r, &err);
     } else if (f->peek.is_stateless) {
         s = group_for(f, r, &err);
     } else if (name.p) {
@@ -207,7 +205,7 @@ static void take_post(struct front *f, struct http_request *r)
         front_refuse(f, r, 503, -32000, STR(""), "%s", err.msg);
         return;
     }
-    if (!v->takes_json && !v->takes_events && !s->mirror.type) {
+    if (!v->takes_json && !v->takes_events && !s->far.type) {
         visit_end(v);
         front_refuse(f, r, 406, -32000, STR(""),
                      "Not Acceptable: Client must accept both application/json and "
@@ -247,14 +245,14 @@ static void take_other(struct front *f, struct http_request *r)
     struct visit *v;
 
     peek_read(&f->peek, STR("{}"));
-    s = mirror_seat_for(f, r, &err);
+    s = far_seat_for(f, r, &err);
     v = s ? visit_new(s, r, VISIT_STREAM, &err) : NULL;
     if (!v) {
         front_refuse(f, r, 503, -32000, STR(""), "%s", err.msg);
         return;
     }
     v->is_delete = front_is_method(r, "DELETE");
-    mirror_send(v, r->body);
+    far_send(v, r->body);
 }
 
 static struct seat *named_seat(struct front *f, struct http_request *r)
@@ -380,7 +378,7 @@ static void on_request(void *ctx, struct http_request *r)
 
     if (front_is_path(r, "/mcp") && front_is_method(r, "POST"))
         take_post(f, r);
-    else if (front_mirrors(f) && !front_is_path(r, "/sse") &&
+    else if (front_is_far(f) && !front_is_path(r, "/sse") &&
              !front_is_path(r, "/messages"))
         take_other(f, r);
     else if (front_is_path(r, "/mcp") && front_is_method(r, "GET"))
@@ -412,7 +410,7 @@ static void on_gone(void *ctx, struct http_request *r)
     if (v->stateless && v->open)
         relay_cancel(s->relay, v->exchange);
     if (v->errand)
-        mirror_abandon(v->errand);
+        far_abandon(v->errand);
     if (v->kind == VISIT_LEGACY)
         front_end_seat(s, "client_eof");
     visit_end(v);

@@ -189,7 +189,7 @@ void visit_begin(struct visit *v)
     struct front *f = v->seat->front;
     str headers = { NULL, 0 };
     uint64_t length;
-    unsigned status = v->errand ? mirror_status(v->errand, &headers, &length) : 0;
+    unsigned status = v->errand ? far_status(v->errand, &headers, &length) : 0;
 
     if (v->begun)
         return;
@@ -301,7 +301,7 @@ static void send_body(struct visit *v, str bytes, bool end)
     struct http_request *r = v->request;
     uint64_t length;
     str headers;
-    unsigned status = mirror_status(v->errand, &headers, &length);
+    unsigned status = far_status(v->errand, &headers, &length);
 
     if (end && !v->begun) {
         http_reply(r, status, headers, bytes); /* the headers are the errand's */
@@ -315,13 +315,12 @@ static void send_body(struct visit *v, str bytes, bool end)
         visit_close(v, true);
 }
 
-static bool is_mirrored(const struct visit *v)
+static bool is_far(const struct visit *v)
 {
     uint64_t length;
     str headers;
 
-    return v->errand && mirror_status(v->errand, &headers, &length) &&
-           (!v->begun || v->raw);
+    return v->errand && far_status(v->errand, &headers, &length) && (!v->begun || v->raw);
 }
 
 static void send_to(struct visit *v, str bytes, bool end)
@@ -329,7 +328,7 @@ static void send_to(struct visit *v, str bytes, bool end)
     bool last = end && v->kind == VISIT_POST && v->open == 0 && !v->errand;
     bool silent = v->errand && !v->begun; /* …as the server is, up to now */
 
-    if (is_mirrored(v)) {
+    if (is_far(v)) {
         send_body(v, bytes, end);
         return;
     }
@@ -346,7 +345,7 @@ static void send_to(struct visit *v, str bytes, bool end)
 void visit_keep_alive(struct visit *v, uint64_t now)
 {
     if (now - v->spoke < FRONT_KEEP_ALIVE || v->inside || !v->takes_events || v->raw ||
-        (!v->begun && v->seat->mirror.type))
+        (!v->begun && v->seat->far.type))
         return; /* what the server is to say cannot be foreseen */
     visit_begin(v);
     visit_pass(v, STR(":\n\n"));

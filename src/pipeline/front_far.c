@@ -47,7 +47,7 @@ static struct http_conn *find_conn(struct front *f, bool fresh, struct err *err)
     return conn ? conn : new_conn(f, err);
 }
 
-void mirror_sweep(struct front *f, bool all)
+void far_sweep(struct front *f, bool all)
 {
     size_t idle = 0;
 
@@ -173,7 +173,7 @@ int errand_start(struct errand *x, struct err *err)
     x->conn = find_conn(x->seat->front, x->repeated, err);
     if (!x->conn)
         return -1;
-    http_conn_read(x->conn, !x->seat->mirror_paused);
+    http_conn_read(x->conn, !x->seat->far_paused);
     if (http_conn_request(x->conn, buf_str(&x->request), STR(""), &errand_events, x,
                           err) == 0)
         return 0;
@@ -213,7 +213,7 @@ static int begin_errand(struct visit *v, str body, struct err *err)
     return 0;
 }
 
-void mirror_send(struct visit *v, str body)
+void far_send(struct visit *v, str body)
 {
     struct err err = { 0 };
     struct seat *s = v->seat;
@@ -226,13 +226,13 @@ void mirror_send(struct visit *v, str body)
 }
 
 /* What a client that is gone leaves behind. */
-void mirror_abandon(struct errand *x)
+void far_abandon(struct errand *x)
 {
     if (x->stateless || x->kind != VISIT_POST)
         errand_end(x);
 }
 
-unsigned mirror_status(const struct errand *x, str *headers, uint64_t *length)
+unsigned far_status(const struct errand *x, str *headers, uint64_t *length)
 {
     *headers = buf_str(&x->headers);
     *length = x->length;
@@ -243,14 +243,14 @@ unsigned mirror_status(const struct errand *x, str *headers, uint64_t *length)
 
 static struct seat *seat_of(const struct endpoint *e)
 {
-    return (struct seat *)((uintptr_t)e - offsetof(struct seat, mirror));
+    return (struct seat *)((uintptr_t)e - offsetof(struct seat, far));
 }
 
 static void side_read(struct endpoint *e, bool on)
 {
     struct seat *s = seat_of(e);
 
-    s->mirror_paused = !on;
+    s->far_paused = !on;
     for (const struct errand *x = s->errands; x; x = x->next) {
         if (x->conn)
             http_conn_read(x->conn, on);
@@ -267,7 +267,7 @@ static int side_send(struct endpoint *e, struct exchange *to, str bytes, bool en
         return err_set(err, ERR_REFUSED, "a message must be sent whole");
     if (!v || v->errand)
         return err_set(err, ERR_PEER, "the client is gone");
-    mirror_send(v, bytes);
+    far_send(v, bytes);
     return 0;
 }
 
@@ -299,8 +299,8 @@ static void side_finish(struct endpoint *e)
 {
     struct seat *s = seat_of(e);
 
-    kill_errands(s, !s->mirror_finishing);
-    s->mirror_finishing = true;
+    kill_errands(s, !s->far_finishing);
+    s->far_finishing = true;
     front_soon(s->front);
 }
 
@@ -309,25 +309,25 @@ static void side_close(struct endpoint *e)
     struct seat *s = seat_of(e);
 
     kill_errands(s, false);
-    s->mirror_ended = true;
+    s->far_ended = true;
 }
 
 /* From the loop: has the last of them ended? */
-void mirror_go_on(struct seat *s)
+void far_go_on(struct seat *s)
 {
-    const struct endpoint *e = &s->mirror;
+    const struct endpoint *e = &s->far;
 
-    if (!e->type || !e->events || s->mirror_ended)
+    if (!e->type || !e->events || s->far_ended)
         return;
-    if (s->mirror_finishing && !s->errands) {
-        s->mirror_ended = true;
+    if (s->far_finishing && !s->errands) {
+        s->far_ended = true;
         e->events->on_ended(e->ctx, NULL);
     } else if (side_queued(e) == 0) {
         e->events->on_drained(e->ctx);
     }
 }
 
-const struct endpoint_type front_mirror = {
+const struct endpoint_type front_far = {
     .name = "streamable-http",
     .read = side_read,
     .send = side_send,
