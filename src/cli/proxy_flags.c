@@ -244,6 +244,8 @@ static int read_upstream(struct proxy_run *r, char *const *argv, struct err *err
             return -1;
     }
     r->upstream.ca_file = f->ca;
+    snprintf(r->upstream.origin, sizeof(r->upstream.origin), "%s://%s",
+             r->upstream.url.tls ? "https" : "http", r->upstream.url.authority);
     r->relay.upstream = &r->upstream;
     snprintf(r->server_id, sizeof(r->server_id), "%.*s", SERVER_NAME_MAX - 1,
              r->upstream.url.authority);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/codec.h"
+#include "mcp/rpc.h"
 #include "pipeline/front_internal.h"
 #include "pipeline/share.h"
 #include "pipeline/upstream.h"
@@ -123,6 +124,15 @@ static void on_over(void *ctx)
     front_soon(s->front);
 }
 
+static void on_list(void *ctx, const struct rpc *m)
+{
+    const struct seat *s = ctx;
+
+    if (m->result != JSON_NONE)
+        mirror_learn(&s->front->marks, m->json,
+                     json_member(m->json, m->result, STR("tools")));
+}
+
 void front_end_seat(struct seat *s, const char *reason)
 {
     if (s->state != SEAT_OPEN)
@@ -190,6 +200,7 @@ static int begin_seat(struct seat *s, struct err *err)
     struct relay_start start = { .loop = f->loop,
                                  .steward = &f->steward,
                                  .client = &s->side,
+                                 .list = on_list,
                                  .over = on_over,
                                  .ctx = s };
 
@@ -460,6 +471,7 @@ static void close_all(struct front *f)
         loop_signal_free(f->signals[i]);
     loop_free(f->loop);
     peek_release(&f->peek);
+    mirror_release(&f->marks);
     buf_release(&f->headers);
     buf_release(&f->body);
     free(f->slots);

@@ -42,6 +42,7 @@ void far_bury(struct front *f)
 
         f->dead_errands = x->next;
         sse_release(&x->sse);
+        buf_release(&x->origin);
         buf_release(&x->request);
         buf_release(&x->headers);
         buf_release(&x->message);
@@ -200,17 +201,29 @@ static void take_events(struct errand *x, str in)
 
 /* --- the head --- */
 
+static void copy_header(struct errand *x, str name, str value)
+{
+    CLEANUP(buf_release) struct buf moved = { .max = HTTP_HEAD_MAX };
+    const struct oauth_places places = errand_places(x);
+    struct err ignored; /* what cannot be a header is left out */
+
+    if (str_equal_nocase(name, STR("WWW-Authenticate"))) {
+        oauth_add_challenge(&moved, value, &places);
+        value = buf_str(&moved);
+    }
+    if (http_put_header(&x->headers, name, value, &ignored) < 0)
+        return;
+}
+
 static void copy_headers(struct errand *x, const struct http_head *h)
 {
     struct front *f = x->seat->front;
     struct visit *v = visit_for(x);
-    struct err ignored;
 
     x->headers.max = 2 * HTTP_HEAD_MAX;
     for (size_t i = 0; i < h->count; i++) {
-        if (errand_passes(h, i) && http_put_header(&x->headers, http_head_name(h, i),
-                                                   http_head_value(h, i), &ignored) < 0)
-            continue;
+        if (errand_passes(h, i))
+            copy_header(x, http_head_name(h, i), http_head_value(h, i));
     }
     if (!v || http_head_find(h, "Access-Control-Allow-Origin", NULL).p)
         return;
@@ -276,6 +289,8 @@ static void on_head(void *ctx, const struct http_head *h)
         x->content = CONTENT_EVENTS;
     else if (is_type(h, "application/json") && x->kind == VISIT_POST && !x->is_delete)
         x->content = CONTENT_JSON;
+    else if (x->is_access && is_type(h, "application/json") && !is_encoded(h))
+        x->content = CONTENT_ACCESS;
     if (x->content != CONTENT_RAW && is_encoded(h)) {
         x->status = 0;
         errand_conclude(x, &encoded);
@@ -288,6 +303,32 @@ static void on_head(void *ctx, const struct http_head *h)
         visit_begin_with(v, x->status, buf_str(&x->headers), x->length);
 }
 
+static void hold_access(struct errand *x, str bytes)
+{
+    const struct err too_large = { ERR_LIMIT, "what it says of access is too large" };
+
+    x->message.max = OAUTH_METADATA_MAX;
+    buf_add(&x->message, bytes);
+    if (!x->message.failed)
+        return;
+    x->status = 0;
+    errand_conclude(x, &too_large);
+}
+
+static void reply_access(struct errand *x)
+{
+    CLEANUP(buf_release) struct buf body = { .max = 4 * OAUTH_METADATA_MAX };
+    const struct oauth_places places = errand_places(x);
+    struct visit *v = visit_for(x);
+    struct http_request *r = v ? v->request : NULL;
+
+    if (!v)
+        return;
+    oauth_add_metadata(&body, buf_str(&x->message), &places);
+    visit_end(v);
+    http_reply(r, x->status, buf_str(&x->headers), buf_str(&body));
+}
+
 static void on_body(void *ctx, str bytes)
 {
     struct errand *x = ctx;
@@ -296,6 +337,8 @@ static void on_body(void *ctx, str bytes)
         take_events(x, bytes);
     else if (x->content == CONTENT_JSON)
         add_piece(x, bytes);
+    else if (x->content == CONTENT_ACCESS)
+        hold_access(x, bytes);
     else
         pass_on(x, bytes);
 }
@@ -308,6 +351,8 @@ static void on_done(void *ctx)
     x->conn = NULL;
     if (x->content == CONTENT_JSON && (x->speaking || x->message.n))
         end_message(x);
+    if (x->content == CONTENT_ACCESS)
+        reply_access(x);
     if (!x->dead)
         errand_conclude(x, NULL);
     if (s->leaving && s->state == SEAT_OPEN)

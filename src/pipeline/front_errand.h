@@ -5,6 +5,7 @@
 #define PIPELINE_FRONT_ERRAND_H
 
 #include "pipeline/front_internal.h"
+#include "pipeline/oauth.h"
 #include "pipeline/upstream.h"
 #include "transport/http_conn.h"
 
@@ -12,6 +13,7 @@ enum errand_content {
     CONTENT_RAW,    /* passed on, and not looked at */
     CONTENT_JSON,   /* a message */
     CONTENT_EVENTS, /* many */
+    CONTENT_ACCESS, /* who grants access: held whole, since it names a place */
 };
 
 /* A request to the server, made for one of a client's. */
@@ -21,10 +23,12 @@ struct errand {
     struct exchange *exchange;
     enum visit_kind kind;
     bool is_delete, is_initialize, stateless;
+    bool is_access;  /* asked who grants access to what */
     bool repeatable; /* nothing happens twice when it is sent twice */
     bool repeated;
     bool dead;          /* to be freed */
     bool resumable;     /* the client can ask for the rest of the stream */
+    struct buf origin;  /* ours, as the client knows it */
     struct buf request; /* head and body, while it may have to be sent again */
     struct http_conn *conn;
 
@@ -47,6 +51,9 @@ void errand_conclude(struct errand *x, const struct err *why); /* NULL: it went 
 /* --- front_far.c: what goes there --- */
 
 MUST_CHECK int errand_start(struct errand *x, struct err *err);
+
+/* The two names of the place that it is about. */
+struct oauth_places errand_places(const struct errand *x);
 
 /* May header number i go on, or is it of that connection alone? */
 bool errand_passes(const struct http_head *h, size_t i);

@@ -14,6 +14,13 @@
 
 /* --- connections --- */
 
+static const struct http_proxy *proxy_of(const struct front *f)
+{
+    const struct upstream_options *o = f->o->relay->upstream;
+
+    return o->proxy.used ? &o->proxy : NULL;
+}
+
 static struct http_conn *new_conn(struct front *f, struct err *err)
 {
     const struct url *url = &f->o->relay->upstream->url;
@@ -21,7 +28,8 @@ static struct http_conn *new_conn(struct front *f, struct err *err)
                                           .resolver = f->resolver,
                                           .trust = f->trust,
                                           .host = url->host,
-                                          .port = url->port };
+                                          .port = url->port,
+                                          .proxy = proxy_of(f) };
     struct http_conn *conn = calloc(1, sizeof(*conn));
 
     if (!conn) {
@@ -125,30 +133,61 @@ static bool is_replaced(const struct upstream_options *o, str name)
     return is_listed(name, ours, sizeof(ours) / sizeof(ours[0]));
 }
 
-static int put_target(struct buf *out, const struct front *f, const struct http_head *h,
+struct oauth_places errand_places(const struct errand *x)
+{
+    const struct upstream_options *o = x->seat->front->o->relay->upstream;
+    str path = str_from(o->url.target);
+    const char *query = memchr(path.p, '?', path.n);
+
+    return (struct oauth_places){ str_from(o->origin), buf_str(&x->origin),
+                                  query ? str_first(path, (size_t)(query - path.p))
+                                        : path,
+                                  STR("/mcp") };
+}
+
+static void note_origin(struct errand *x, const struct http_head *h)
+{
+    const struct front *f = x->seat->front;
+
+    buf_add(&x->origin, f->identity ? STR("https://") : STR("http://"));
+    buf_add(&x->origin, h->host);
+}
+
+static int put_target(struct buf *out, const struct errand *x, const struct http_head *h,
                       struct err *err)
 {
     CLEANUP(buf_release) struct buf target = { .max = 2 * URL_MAX };
-    str own = str_from(f->o->relay->upstream->url.target);
+    const struct front *f = x->seat->front;
+    const struct oauth_places places = errand_places(x);
+    const struct upstream_options *o = f->o->relay->upstream;
+    const struct http_proxy *plain = o->url.tls ? NULL : proxy_of(f); /* wants it all */
 
-    if (str_starts(h->parts.path, STR("/.well-known/")))
-        own = h->parts.path; /* of the server as a whole */
-    buf_add(&target, own);
+    if (plain)
+        buf_add(&target, str_from(o->origin));
+    if (x->is_access)
+        oauth_add_path(&target, h->parts.path, &places);
+    else
+        buf_add(&target, str_from(o->url.target));
     if (h->parts.query.p) {
-        buf_add_char(&target, memchr(own.p, '?', own.n) ? '&' : '?');
+        buf_add_char(&target, memchr(target.p, '?', target.n) ? '&' : '?');
         buf_add(&target, h->parts.query);
     }
-    return http_put_request(out, h->method, buf_str(&target), err);
+    if (http_put_request(out, h->method, buf_str(&target), err) < 0)
+        return -1;
+    return plain && plain->authorization[0]
+               ? http_put_header(out, STR("Proxy-Authorization"),
+                                 str_from(plain->authorization), err)
+               : 0;
 }
 
-static int put_head(struct buf *out, const struct front *f, const struct http_head *h,
+static int put_head(struct buf *out, const struct errand *x, const struct http_head *h,
                     size_t length, struct err *err)
 {
-    const struct upstream_options *o = f->o->relay->upstream;
+    const struct upstream_options *o = x->seat->front->o->relay->upstream;
     CLEANUP(buf_release) struct buf n = { 0 };
 
     buf_add_u64(&n, length);
-    if (put_target(out, f, h, err) < 0 ||
+    if (put_target(out, x, h, err) < 0 ||
         http_put_header(out, STR("Host"), str_from(o->url.authority), err) < 0)
         return -1;
     for (size_t i = 0; i < h->count; i++) {
@@ -203,7 +242,9 @@ static int begin_errand(struct visit *v, str body, struct err *err)
         s->errands->before = x;
     s->errands = x;
     v->errand = x;
-    if (put_head(&x->request, s->front, v->request->head, body.n, err) < 0)
+    x->is_access = str_starts(v->request->head->parts.path, STR("/.well-known/"));
+    note_origin(x, v->request->head);
+    if (put_head(&x->request, x, v->request->head, body.n, err) < 0)
         return -1;
     buf_add(&x->request, body);
     if (buf_check(&x->request, "a request", err) < 0 || errand_start(x, err) < 0)

@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "evidence/crypto.h"
 #include "pipeline/front.h"
+#include "pipeline/mirror.h"
 #include "pipeline/peek.h"
 #include "pipeline/steward.h"
 #include "transport/endpoint.h"
@@ -126,6 +127,7 @@ struct front {
     struct slot *slots;
     size_t slot_count, slot_next;
     struct peek peek;
+    struct mirror marks;      /* arguments that tools want in headers, too */
     struct buf headers, body; /* of the answer at hand */
     char url[300];
     struct front_outcome outcome;

@@ -105,7 +105,10 @@ static bool check_body(struct front *f, struct http_request *r)
         front_refuse(f, r, 400, -32600, STR(""), "this version has no batches");
         return false;
     }
-    if (p->is_stateless && (wrong = peek_mismatch(&f->peek, r->head))) {
+    wrong = p->is_stateless ? peek_mismatch(&f->peek, r->head) : NULL;
+    if (p->is_stateless && !wrong)
+        wrong = peek_param_mismatch(&f->peek, &f->marks, r->head);
+    if (wrong) {
         front_refuse(f, r, 400, -32020, buf_str(&p->id), "%s", wrong);
         return false;
     }

@@ -4,6 +4,7 @@
 #include "base/codec.h"
 #include "base/err.h"
 #include "mcp/rpc.h"
+#include "pipeline/mirror.h"
 #include "transport/http_head.h"
 
 #define VERSION_MAX 64
@@ -151,6 +152,15 @@ static uint32_t named_by(const struct peek *p, const struct rpc *m)
     return JSON_NONE;
 }
 
+static str find_header(const struct http_head *head, str name)
+{
+    for (size_t i = 0; i < head->count; i++) {
+        if (str_equal_nocase(http_head_name(head, i), name))
+            return http_head_value(head, i);
+    }
+    return (str){ NULL, 0 };
+}
+
 static const char *check_name(struct peek *p, const struct rpc *m, str name, size_t many)
 {
     uint32_t node = named_by(p, m);
@@ -183,6 +193,32 @@ const char *peek_mismatch(struct peek *p, const struct http_head *head)
     if (methods != 1 || !json_string_is(&p->json, m.method_node, method))
         return "the header Mcp-Method is not what the body says";
     return check_name(p, &m, name, names);
+}
+
+const char *peek_param_mismatch(struct peek *p, struct mirror *marks,
+                                const struct http_head *head)
+{
+    CLEANUP(buf_release) struct buf tool = { .max = TEXT_MAX };
+    CLEANUP(buf_release) struct buf wanted = { .max = TEXT_MAX };
+    struct rpc m;
+    size_t count;
+
+    rpc_read(&m, &p->json, JSON_ROOT);
+    if (m.kind != RPC_REQUEST || m.method != RPC_TOOLS_CALL ||
+        !json_is(&p->json, rpc_tool(&m), JSON_STRING))
+        return NULL;
+    json_unescape(&p->json, rpc_tool(&m), &tool);
+    count = mirror_call(marks, buf_str(&tool), &p->json, rpc_arguments(&m));
+    for (size_t i = 0; i < count; i++) {
+        str given = find_header(head, marks->headers[i].name);
+
+        if (!given.p)
+            return "a header Mcp-Param of this tool is missing";
+        if (!decode(&wanted, marks->headers[i].value) || !decode(&p->text, given) ||
+            !str_equal(buf_str(&wanted), buf_str(&p->text)))
+            return "a header Mcp-Param is not what the body says";
+    }
+    return NULL;
 }
 
 /* --- messages of the server --- */

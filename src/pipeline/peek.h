@@ -15,6 +15,7 @@
 #include "json/json.h"
 
 struct http_head;
+struct mirror;
 
 /* All zero is empty; may be used again and again. */
 struct peek {
@@ -38,6 +39,10 @@ void peek_release(struct peek *p);
 /* MCP 2026-07-28: do the headers say what the body says? NULL, or a sentence that says
  * what is wrong. Only for a stateless request. */
 const char *peek_mismatch(struct peek *p, const struct http_head *head);
+
+/* The same for the arguments that a tool marks: Mcp-Param. */
+const char *peek_param_mismatch(struct peek *p, struct mirror *marks,
+                                const struct http_head *head);
 
 /* The token of a notifications/progress, as `tokens` has them; empty: it is none. Reads
  * the message anew. */

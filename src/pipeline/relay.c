@@ -291,6 +291,8 @@ static void on_list(void *ctx, struct tap *t, const struct rpc *m)
     struct relay *r = ctx;
 
     upstream_learn(&r->upstream, m);
+    if (r->start.list)
+        r->start.list(r->start.ctx, m);
     guard_list(&r->guard, t, m);
 }
 

@@ -28,6 +28,7 @@ struct err;
 struct exchange;
 struct loop;
 struct relay;
+struct rpc;
 struct steward;
 struct upstream_options;
 
@@ -72,6 +73,9 @@ struct relay_start {
     struct endpoint *client; /* NULL: our stdin and stdout */
     struct endpoint *server; /* NULL: what the options say, a command or a URL */
     bool server_is_far;      /* `server` is on another machine, perhaps */
+
+    /* The client's tools/list is answered; or NULL. */
+    void (*list)(void *ctx, const struct rpc *m);
 
     /* From the loop, or inside relay_stop(): nothing more will be said. Once. */
     void (*over)(void *ctx);

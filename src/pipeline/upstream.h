@@ -26,8 +26,9 @@ struct rpc;
 
 struct upstream_options {
     struct url url;
-    const char *ca_file;     /* NULL: the system's certificates */
-    struct http_proxy proxy; /* if one is used */
+    char origin[HTTP_HOST_NAME_MAX + 32]; /* "https://mcp.example.com" */
+    const char *ca_file;                  /* NULL: the system's certificates */
+    struct http_proxy proxy;              /* if one is used */
     struct http_own_header headers[HTTP_OWN_HEADERS];
     size_t header_count;
 };
