@@ -155,6 +155,16 @@ static void check_stall(struct served *c, uint64_t now)
         c->until = now + c->server->limits.linger_wait; /* it begins behind the answer */
 }
 
+/* Whoever is not read cannot be heard leaving. */
+static void check_presence(struct served *c)
+{
+    bool streams = c->begun && (c->chunked || c->until_close);
+
+    if (c->open && (c->eof || c->in.n >= HTTP_SERVER_PIPELINE_MAX) &&
+        link_is_cut(&c->link, streams && !c->eof))
+        served_die(c);
+}
+
 /* One timer for all, so that a connection costs none: it is coarse, that is enough. */
 static void on_tick(void *ctx)
 {
@@ -164,6 +174,8 @@ static void on_tick(void *ctx)
     for (struct served *c = s->all; c; c = c->next) {
         if (!c->dead)
             check_stall(c, now);
+        if (!c->dead)
+            check_presence(c);
         if (c->dead || c->lingering || c->started || c->open) {
             if (!c->dead && c->until && now >= c->until)
                 served_expire(c);

@@ -12,8 +12,8 @@
  * Whoever asks may close the direction that it writes to, and still gets its answer: TCP
  * does not tell that from going away. So the end of what a client sends means that it is
  * gone only while an answer of unknown length is open (begun before that end came): such
- * a stream would have nobody. Before, a client that left is found out by writing; so is
- * one that sent HTTP_SERVER_PIPELINE_MAX bytes ahead, whose end is not read yet.
+ * a stream would have nobody. Before, a client that left is found out by writing to it, a
+ * second later at most.
  */
 #ifndef TRANSPORT_HTTP_SERVER_H
 #define TRANSPORT_HTTP_SERVER_H

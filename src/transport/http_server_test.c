@@ -123,7 +123,7 @@ static void on_request(void *ctx, struct http_request *r)
         http_reply(r, 204, (str){ 0 }, STR("never sent"));
     } else if (str_is(what, "/big")) {
         http_reply(r, 200, (str){ 0 }, str_of(big, BIG));
-    } else if (str_is(what, "/later")) {
+    } else if (str_starts(what, STR("/later"))) {
         h->waiting = r;
         loop_timer_set(h->timer, 30, false);
     } else {
@@ -137,7 +137,9 @@ static void on_later(void *ctx)
 {
     struct house *h = ctx;
 
-    if (h->waiting) /* and the head is still there */
+    if (h->waiting && str_is(path(h->waiting), "/later-forever"))
+        stream(h, h->waiting, STR("/forever"));
+    else if (h->waiting) /* and the head is still there */
         http_reply(h->waiting, 200, (str){ 0 }, path(h->waiting));
     h->waiting = NULL;
 }
@@ -568,6 +570,31 @@ static void test_gone(struct house *h)
     usleep(20000);
     close(fd);
     ok(wait_for(&h->gone, gone + 3), "gone in its body: told, since on_head was");
+}
+
+/* Reading has stopped, so that an end cannot be read. */
+static void test_gone_behind_much(struct house *h)
+{
+    int fd = call(h), gone = h->gone;
+
+    send_text(fd, "GET /forever HTTP/1.1\r\nHost: h\r\n\r\n");
+    send_all(fd, str_of(big, 3 * HTTP_SERVER_PIPELINE_MAX));
+    ok(hears(fd, "5\r\nfirst\r\n"), "a stream, and much behind its request");
+    usleep(50000);
+    ok(h->gone == gone, "which waits");
+    close(fd);
+    ok(wait_for(&h->gone, gone + 1), "a client that goes is noticed all the same");
+}
+
+/* The client is gone for good before the answer begins: found out by writing. */
+static void test_gone_before_answer(struct house *h)
+{
+    int fd = call(h), gone = h->gone;
+
+    send_text(fd, "GET /later-forever HTTP/1.1\r\nHost: h\r\n\r\n");
+    usleep(5000);
+    close(fd);
+    ok(wait_for(&h->gone, gone + 1), "one that goes before its stream begins, too");
 }
 
 static void test_limits(struct house *h)
@@ -1152,6 +1179,8 @@ int main(void)
         test_half_close(&h);
         test_continue(&h);
         test_gone(&h);
+        test_gone_behind_much(&h);
+        test_gone_before_answer(&h);
         test_limits(&h);
         test_passing(&h);
         test_header_bombs(&h);

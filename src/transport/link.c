@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include "base/file.h"
@@ -447,6 +448,13 @@ size_t link_queued(const struct link *l)
 uint64_t link_taken(const struct link *l)
 {
     return l->has_channel ? l->channel.taken : 0;
+}
+
+bool link_is_cut(const struct link *l, bool half)
+{
+    struct pollfd p = { .fd = l->channel.fd, .events = half ? POLLRDHUP : 0 };
+
+    return l->has_channel && poll(&p, 1, 0) > 0 && p.revents;
 }
 
 void link_cork(struct link *l, bool on)

@@ -85,6 +85,10 @@ uint64_t link_taken(const struct link *l); /* bytes that left, of all, as they l
 void link_cork(struct link *l, bool on);   /* see channel_cork() */
 void link_trim(struct link *l);            /* see channel_trim() */
 
+/* The peer has reset it; or, if `half`, has closed its direction behind what is not read
+ * yet. For links that are not being read. */
+bool link_is_cut(const struct link *l, bool half);
+
 /* No more will be written. The peer is told behind what is queued; reading goes on. */
 void link_finish(struct link *l);
 
