@@ -3,9 +3,7 @@
 #include "base/err.h"
 #include "transport/http_server_internal.h"
 
-#define IN_MAX                                                                           \
-    ((size_t)1 << 20) /* PIPELINE_MAX, and what one read can bring over TLS              \
-                       */
+#define IN_MAX ((size_t)128 << 10) /* PIPELINE_MAX, one read, a TLS record */
 
 static uint64_t now(const struct served *c)
 {

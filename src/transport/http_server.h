@@ -34,14 +34,12 @@ struct http_server;
 struct loop;
 struct tls_identity;
 
-#define HTTP_SERVER_CONNS_MAX  10000 /* at once; others wait to be accepted */
-#define HTTP_SERVER_BODY_MAX   ((size_t)64 << 20)  /* of one request: 413 */
-#define HTTP_SERVER_BODIES_MAX ((size_t)256 << 20) /* of all that are held: 503 */
-#define HTTP_SERVER_PIPELINE_MAX                                                         \
-    ((size_t)16 << 10)                           /* waiting; then it is not read on      \
-                                                  */
-#define HTTP_SERVER_PASS_MAX  ((size_t)64 << 10) /* of a body that nobody wants */
-#define HTTP_SERVER_ADDRESSES 8                  /* of the host, that are listened on */
+#define HTTP_SERVER_CONNS_MAX    10000               /* others wait to be accepted */
+#define HTTP_SERVER_BODY_MAX     ((size_t)64 << 20)  /* of one request: 413 */
+#define HTTP_SERVER_BODIES_MAX   ((size_t)256 << 20) /* of all that are held: 503 */
+#define HTTP_SERVER_PIPELINE_MAX ((size_t)16 << 10)  /* waiting bytes: reading stops */
+#define HTTP_SERVER_PASS_MAX     ((size_t)64 << 10)  /* of a body that nobody wants */
+#define HTTP_SERVER_ADDRESSES    8                   /* of the host: listened on */
 
 /* ms from a request's first byte (or the connection's beginning, TLS and all) to the end
  * of its head: closed, 408 when a byte has come */

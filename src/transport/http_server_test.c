@@ -597,6 +597,23 @@ static void test_gone_before_answer(struct house *h)
     ok(wait_for(&h->gone, gone + 1), "one that goes before its stream begins, too");
 }
 
+/* The first byte of the answer cannot be written: at the turn's end, outside of the
+ * owner's call. */
+static void test_reset_before_answer(struct house *h)
+{
+    const struct linger at_once = { .l_onoff = 1 };
+    int fd = call(h), gone = h->gone;
+
+    send_text(fd, "GET /later-forever HTTP/1.1\r\nHost: h\r\n\r\n");
+    shutdown(fd, SHUT_WR);
+    usleep(5000);
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+    close(fd);
+    ok(wait_for(&h->gone, gone + 1), "one that resets before its stream begins");
+    ring(h);
+    ok(h->open == 0 && h->conns == 0, "and nothing of it is left");
+}
+
 static void test_limits(struct house *h)
 {
     char head[100];
@@ -1181,6 +1198,7 @@ int main(void)
         test_gone(&h);
         test_gone_behind_much(&h);
         test_gone_before_answer(&h);
+        test_reset_before_answer(&h);
         test_limits(&h);
         test_passing(&h);
         test_header_bombs(&h);
