@@ -418,6 +418,7 @@ static int open_server(struct front *f, struct err *err)
     struct http_server_options options = { .loop = f->loop,
                                            .host = f->o->host,
                                            .port = f->o->port,
+                                           .clock = log_clock(f->o->relay->log),
                                            .events = &front_events,
                                            .ctx = f };
     bool v6 = str_starts(str_from(f->o->host), STR(":")) ||

@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 
 #include "base/file.h"
@@ -13,6 +14,13 @@
 #include "transport/tls.h"
 
 #define PLAIN_BYTES ((size_t)16 << 10) /* a TLS record */
+
+/* What only connecting needs: a connection may live for days, and there may be many. */
+struct link_search {
+    struct resolved addresses;
+    size_t at;      /* the address that is tried */
+    struct err why; /* the last one did not answer */
+};
 
 static void stop_connecting(struct link *l)
 {
@@ -222,6 +230,8 @@ static void begin(struct link *l)
     loop_watch_free(l->watch);
     l->watch = NULL;
     l->fd = -1;
+    free(l->search);
+    l->search = NULL;
     loop_timer_set(l->timer, l->until > now ? l->until - now : 0, false);
     if (channel_open(&l->channel, l->options.loop, fd, false, &channel_events, l, &err) <
         0) {
@@ -252,7 +262,7 @@ static void on_connected(void *ctx, unsigned events)
         return;
     }
     errno = code;
-    err_errno(&l->why, "cannot connect");
+    err_errno(&l->search->why, "cannot connect");
     stop_connecting(l);
     try_next(l);
 }
@@ -274,8 +284,8 @@ static void set_options(int fd)
 
 static int start_connect(struct link *l, struct err *err)
 {
-    const bool v6 = l->addresses.at[l->at].v6;
-    const void *bytes = l->addresses.at[l->at].bytes;
+    const bool v6 = l->search->addresses.at[l->search->at].v6;
+    const void *bytes = l->search->addresses.at[l->search->at].bytes;
     const uint16_t port = l->options.proxy ? l->options.proxy->url.port : l->options.port;
     struct sockaddr_in in4 = { .sin_family = AF_INET, .sin_port = htons(port) };
     struct sockaddr_in6 in6 = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
@@ -308,23 +318,23 @@ static void try_next(struct link *l)
     uint64_t now = loop_now(l->options.loop);
     struct err why;
 
-    while (++l->at < l->addresses.count && now < l->until) {
+    while (++l->search->at < l->search->addresses.count && now < l->until) {
         uint64_t wait = l->until - now;
 
-        if (start_connect(l, &l->why) < 0)
+        if (start_connect(l, &l->search->why) < 0)
             continue;
-        if (l->at + 1 < l->addresses.count && wait > LINK_ADDRESS_WAIT)
+        if (l->search->at + 1 < l->search->addresses.count && wait > LINK_ADDRESS_WAIT)
             wait = LINK_ADDRESS_WAIT;
         loop_timer_set(l->timer, wait, false);
         return;
     }
-    why = l->why; /* it goes with the link */
+    why = l->search->why; /* it goes with the link */
     end(l, &why);
 }
 
 static void start_trying(struct link *l)
 {
-    l->at = (size_t)-1;
+    l->search->at = (size_t)-1;
     try_next(l);
 }
 
@@ -336,7 +346,7 @@ static void on_resolved(void *ctx, const struct resolved *answer)
     l->looking = false;
     if (l->closed)
         return;
-    l->addresses = *answer;
+    l->search->addresses = *answer;
     if (answer->count == 0) {
         err_set(&err, ERR_NOTFOUND, "there is no address for the host '%s'", host_of(l));
         end(l, &err);
@@ -359,7 +369,7 @@ static void start(struct link *l)
     struct err err = { 0 };
 
     l->until = loop_now(l->options.loop) + LINK_OPEN_WAIT;
-    if (is_literal(&l->addresses, host_of(l))) {
+    if (is_literal(&l->search->addresses, host_of(l))) {
         start_trying(l);
         return;
     }
@@ -380,7 +390,7 @@ static void on_time(void *ctx)
         start(l);
     } else if (!l->has_channel) {
         stop_connecting(l);
-        err_set(&l->why, ERR_TIMEOUT, "cannot connect: the host does not answer");
+        err_set(&l->search->why, ERR_TIMEOUT, "cannot connect: the host does not answer");
         try_next(l);
     } else {
         err_set(&err, ERR_TIMEOUT,
@@ -397,8 +407,14 @@ int link_open(struct link *l, const struct link_options *options,
         .options = *options, .events = events, .ctx = ctx, .fd = -1, .reading = true
     };
     l->channel.fd = -1;
-    if (loop_timer_new(&l->timer, options->loop, on_time, l, err) < 0)
+    l->search = calloc(1, sizeof(*l->search));
+    if (!l->search)
+        return err_set(err, ERR_NOMEM, "no memory for a connection");
+    if (loop_timer_new(&l->timer, options->loop, on_time, l, err) < 0) {
+        free(l->search);
+        l->search = NULL;
         return -1;
+    }
     loop_timer_set(l->timer, 0, false);
     return 0;
 }
@@ -499,6 +515,8 @@ void link_close(struct link *l)
         return;
     l->closed = true;
     stop_connecting(l);
+    free(l->search);
+    l->search = NULL;
     loop_timer_free(l->timer);
     l->timer = NULL;
     if (l->has_channel)

@@ -58,10 +58,8 @@ struct link {
     int fd; /* while it connects */
     struct loop_watch *watch;
     struct loop_timer *timer;
-    uint64_t until; /* loop time */
-    struct resolved addresses;
-    size_t at;      /* the address that is tried */
-    struct err why; /* the last one did not answer */
+    uint64_t until;             /* loop time */
+    struct link_search *search; /* while it connects */
     bool reading;
 };
 
