@@ -316,6 +316,7 @@ void share_free(struct share *s)
     close_side(s);
     while (s->first_ask)
         share_ask_free(s, s->first_ask);
+    share_trim(s);
     map_release(&s->asks);
     loop_timer_free(s->deadline);
     loop_timer_free(s->wake);

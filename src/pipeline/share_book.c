@@ -19,6 +19,12 @@ str share_key(struct share *s, const struct json *j, uint32_t id)
 
 void share_trim(struct share *s)
 {
+    while (s->dead) {
+        struct ask *a = s->dead;
+
+        s->dead = a->newer;
+        free(a);
+    }
     if (s->json.cap > NODES_KEPT)
         json_release(&s->json);
     if (s->splice.out.cap > BYTES_KEPT || s->splice.cap > EDITS_KEPT)
@@ -222,7 +228,8 @@ void share_ask_free(struct share *s, struct ask *a)
     else
         s->last_ask = a->older;
     map_take(&s->asks, a->number);
-    free(a);
+    a->newer = s->dead;
+    s->dead = a;
 }
 
 /* initialize must not be cancelled, and what was is not cancelled again. */

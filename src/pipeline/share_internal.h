@@ -23,7 +23,6 @@
 struct ask {
     struct ask *older, *newer;
     struct ask *before, *after; /* of its bucket, while it is open */
-    struct ask *next_done;
     uint32_t bucket;
     uint64_t number;       /* its id there, and its progress token */
     struct member *member; /* NULL: nobody's any more, or our own */
@@ -108,7 +107,7 @@ struct share {
     struct buf key, scratch;
     struct member *oldest, *newest;
     struct ask *first_ask, *last_ask;
-    struct ask *done; /* answered by the message at hand */
+    struct ask *dead; /* by `newer`; the message at hand may still need their texts */
     struct map asks;  /* by number */
     struct bucket {
         struct ask *first, *last;
@@ -146,8 +145,9 @@ struct ask *share_ask_get(const struct share *s, uint64_t number);
 struct ask *share_ask_find(const struct share *s, const struct member *m, str id,
                            str key); /* the oldest that is open */
 void share_ask_close(struct share *s, struct ask *a,
-                     bool answered); /* it is open no more */
-void share_ask_free(struct share *s, struct ask *a);
+                     bool answered);                 /* it is open no more */
+void share_ask_free(struct share *s, struct ask *a); /* its texts live until… */
+void share_trim(struct share *s); /* …this, which is due after each message */
 str share_ask_number(const struct ask *a);
 str share_ask_id(const struct ask *a);
 str share_ask_token(const struct ask *a);
@@ -171,9 +171,6 @@ bool share_subscribe(struct member *m, str uri); /* false: no room */
 bool share_unsubscribe(struct member *m, str uri);
 bool share_is_subscribed(const struct member *m, str uri,
                          bool exactly); /* else also to one above it */
-
-/* Give back what large messages took. */
-void share_trim(struct share *s);
 
 /* --- share_send.c: to the server --- */
 

@@ -205,6 +205,7 @@ void share_deliver(struct share *s)
         serve(m);
     s->busy = false;
     free_closed(s);
+    share_trim(s);
     share_set_reading(s);
 }
 

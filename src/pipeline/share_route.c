@@ -168,29 +168,17 @@ static void note_hello(struct share *s, const struct ask *a, bool good)
     }
 }
 
-/* What an answer ends. The texts of the ask are needed until its message is put
- * together: it is freed later. */
+/* What an answer ends. */
 static void settle(struct share *s, const struct rpc *m, const struct route *r)
 {
     if (!r->ask || r->part != REWRITE_ID)
         return;
     note_hello(s, r->ask, m->error == JSON_NONE);
-    share_ask_close(s, r->ask, true);
     if (outlives(m, r->ask)) {
+        share_ask_close(s, r->ask, true);
         r->ask->exchange = NULL;
-        return;
-    }
-    r->ask->next_done = s->done;
-    s->done = r->ask;
-}
-
-static void free_done(struct share *s)
-{
-    while (s->done) {
-        struct ask *a = s->done;
-
-        s->done = a->next_done;
-        share_ask_free(s, a);
+    } else {
+        share_ask_free(s, r->ask);
     }
 }
 
@@ -246,7 +234,6 @@ static void end_run(struct share *s, struct run *run, bool is_all)
         send_run(s, run);
     }
     run->first = JSON_NONE;
-    free_done(s);
 }
 
 static void route_element(struct share *s, struct run *run, uint32_t node)

@@ -783,6 +783,13 @@ static void test_open_max(void)
     tell(0, 0, "{\"id\":\"more\",\"method\":\"x\"}\n");
     expect_told(0, "0:lost \"more\" (2)\n", "unless one is cancelled");
     ok(lab.m[0].losses == 2, "which then has room");
+    tell(0, 0,
+         "[{\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":8}},"
+         "{\"id\":1,\"method\":\"x\"}]\n");
+    wanted = "[{\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":9}},"
+             "{\"id\":65538,\"method\":\"x\"}]\n";
+    wanted_in = &lab.got;
+    ok(wait_until(has_part), "in the same message, too");
     act("exit 1\n");
     lab.m[0].losses = 0;
     ok(wait_until(has_loss) && lab.m[0].losses == SHARE_OPEN_MAX, "all are lost with it");
