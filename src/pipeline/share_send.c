@@ -3,7 +3,7 @@
 #include "pipeline/answer.h"
 #include "pipeline/share_internal.h"
 
-#define CLIENT_LOST -31008 /* nobody is there to answer the server */
+#define CLIENT_LOST -31006 /* nobody is there to answer the server */
 
 /* One message of a member on its way. */
 struct sending {

@@ -535,14 +535,14 @@ static void test_server_requests(void)
     leave(1);
     expect_got(
         OUR_CANCEL(
-            "1") "{\"error\":{\"code\":-31008,\"data\":{\"policy_ref\":null,"
+            "1") "{\"error\":{\"code\":-31006,\"data\":{\"policy_ref\":null,"
                  "\"reason_codes\":[\"client_gone\"],\"receipt_id\":null,\"source\":\"assay\"},"
                  "\"message\":\"the client is gone\"},\"id\":\"s\",\"jsonrpc\":\"2.0\"}\n",
         "who leaves owes no answer");
     leave(0);
     act("say {\"id\":3,\"method\":\"ping\"}\n");
     expect_got(
-        "{\"error\":{\"code\":-31008,\"data\":{\"policy_ref\":null,"
+        "{\"error\":{\"code\":-31006,\"data\":{\"policy_ref\":null,"
         "\"reason_codes\":[\"client_gone\"],\"receipt_id\":null,\"source\":\"assay\"},"
         "\"message\":\"no client is there to answer\"},\"id\":3,\"jsonrpc\":\"2.0\"}\n",
         "nobody is there");
@@ -949,7 +949,7 @@ static void test_finish(void)
     ok(lab.m[1].ended == 0, "who still waits has not");
     act("say {\"id\":5,\"method\":\"ping\"}\n");
     expect_got("{\"id\":1,\"method\":\"x\"}\n{\"id\":2,\"method\":\"x\"}\n"
-               "{\"error\":{\"code\":-31008,\"data\":{\"policy_ref\":null,"
+               "{\"error\":{\"code\":-31006,\"data\":{\"policy_ref\":null,"
                "\"reason_codes\":[\"client_gone\"],\"receipt_id\":null,\"source\":"
                "\"assay\"},\"message\":\"no client is there to answer\"},\"id\":5,"
                "\"jsonrpc\":\"2.0\"}\n",
