@@ -30,9 +30,17 @@ void front_say(const struct front *f, const char *fmt, ...)
     f->o->relay->say(f->o->relay->say_ctx, sentence);
 }
 
-void front_soon(struct front *f)
+void front_soon(struct seat *s)
 {
-    loop_timer_set(f->soon, 0, false);
+    struct front *f = s->front;
+
+    if (s->is_due)
+        return;
+    s->is_due = true;
+    s->next_due = f->due;
+    f->due = s;
+    if (!loop_timer_is_set(f->soon))
+        loop_timer_set(f->soon, 0, false);
 }
 
 /* --- sessions --- */
@@ -95,9 +103,10 @@ static bool has_child(const struct seat *s)
     return s->front->o->relay->argv && (!s->member || s->own_share);
 }
 
+/* Nobody is there who would wait for anything. */
 static bool is_idle(const struct seat *s)
 {
-    return s->state == SEAT_OPEN && !s->visits && !relay_is_busy(s->relay);
+    return s->state == SEAT_OPEN && !s->visits;
 }
 
 /* The one that has idled longest makes room. */
@@ -121,7 +130,7 @@ static void on_over(void *ctx)
     struct seat *s = ctx;
 
     s->state = SEAT_OVER;
-    front_soon(s->front);
+    front_soon(s);
 }
 
 static void on_list(void *ctx, const struct rpc *m)
@@ -237,6 +246,8 @@ struct seat *front_seat(struct front *f, enum seat_kind kind, struct err *err)
         return NULL;
     }
     s->next = f->seats;
+    if (f->seats)
+        f->seats->before = s;
     f->seats = s;
     f->seat_count++;
     f->child_count += has_child(s);
@@ -269,7 +280,7 @@ static void seal_done(void *ctx)
     f->outcome.violations += s->outcome.violations;
     f->outcome.unanswered += s->outcome.unanswered;
     steward_note(&f->steward);
-    front_soon(f);
+    front_soon(s);
 }
 
 static void seal(struct seat *s)
@@ -290,32 +301,46 @@ static void stop_when_done(struct front *f)
     }
 }
 
+static void remove_seat(struct seat *s)
+{
+    struct front *f = s->front;
+
+    *(s->before ? &s->before->next : &f->seats) = s->next;
+    if (s->next)
+        s->next->before = s->before;
+    f->seat_count--;
+    f->child_count -= has_child(s);
+    free_seat(s);
+}
+
+static void look_at(struct seat *s)
+{
+    if (s->state == SEAT_OVER)
+        seal(s);
+    if (s->state == SEAT_OPEN)
+        front_hand_on(s);
+    if (s->state == SEAT_OPEN && s->queued == 0)
+        s->side.events->on_drained(s->side.ctx);
+    if (s->state <= SEAT_ENDING)
+        far_go_on(s);
+    if (s->state == SEAT_DONE && !s->is_due)
+        remove_seat(s);
+}
+
 static void on_soon(void *ctx)
 {
     struct front *f = ctx;
+    struct seat *due = f->due;
 
-    for (struct seat **at = &f->seats; *at;) {
-        struct seat *s = *at;
+    f->due = NULL;
+    while (due) {
+        struct seat *s = due;
 
-        if (s->state == SEAT_OVER)
-            seal(s);
-        if (s->state == SEAT_OPEN && s->waiting)
-            front_hand_on(s);
-        if (s->state == SEAT_OPEN && s->queued == 0)
-            s->side.events->on_drained(s->side.ctx);
-        if (s->state <= SEAT_ENDING)
-            far_go_on(s);
-        if (s->state != SEAT_DONE) {
-            at = &s->next;
-            continue;
-        }
-        *at = s->next;
-        f->seat_count--;
-        f->child_count -= has_child(s);
-        free_seat(s);
+        due = s->next_due;
+        s->is_due = false;
+        look_at(s);
     }
     far_bury(f);
-    far_sweep(f, false);
     stop_when_done(f);
 }
 
@@ -327,10 +352,14 @@ static void tick_seat(struct seat *s, uint64_t now)
 
     if (s->state == SEAT_OPEN || s->state == SEAT_ENDING)
         relay_tick(s->relay);
+    if (s->undecided)
+        front_soon(s);
     for (struct visit *v = s->visits, *next; v; v = next) {
         next = v->next;
         visit_keep_alive(v, now);
     }
+    if (relay_is_busy(s->relay))
+        wait = FRONT_IDLE_SESSION; /* what nobody waits for may still come */
     if (is_idle(s) && now - s->last >= wait)
         front_end_seat(s, "idle");
 }
@@ -344,7 +373,7 @@ static void on_tick(void *ctx)
         next = s->next;
         tick_seat(s, now);
     }
-    far_sweep(f, false);
+    far_sweep(f);
     steward_tick(&f->steward);
     stop_when_done(f);
 }
@@ -463,7 +492,7 @@ static void close_all(struct front *f)
     share_free(f->share);
     far_bury(f);
     resolver_free(f->resolver); /* nobody is looking any more */
-    far_sweep(f, true);
+    far_close(f);
     tls_trust_free(f->trust);
     loop_timer_free(f->tick);
     loop_timer_free(f->soon);

@@ -25,14 +25,16 @@ void errand_end(struct errand *x)
     *(x->before ? &x->before->next : &s->errands) = x->next;
     if (x->next)
         x->next->before = x->before;
+    if (x->sending)
+        s->far_sending--;
     if (x->conn)
-        http_conn_close(x->conn);
+        far_release(s->front, x->conn, false);
     x->conn = NULL;
     x->dead = true; /* we may be inside of it */
     x->next = s->front->dead_errands;
     s->front->dead_errands = x;
     s->last = loop_now(s->front->loop);
-    front_soon(s->front); /* somebody may wait for just that */
+    front_soon(s); /* somebody may wait for just that */
 }
 
 void far_bury(struct front *f)
@@ -348,6 +350,7 @@ static void on_done(void *ctx)
     struct errand *x = ctx;
     struct seat *s = x->seat;
 
+    far_release(s->front, x->conn, true);
     x->conn = NULL;
     if (x->content == CONTENT_JSON && (x->speaking || x->message.n))
         end_message(x);
@@ -364,6 +367,7 @@ static void on_fail(void *ctx, const struct err *why, bool unheard)
     struct errand *x = ctx;
     struct err err = { 0 };
 
+    far_release(x->seat->front, x->conn, false);
     x->conn = NULL;
     if (unheard && !x->repeated && x->repeatable) {
         x->repeated = true;
@@ -377,7 +381,10 @@ static void on_drained(void *ctx)
 {
     struct errand *x = ctx;
 
-    front_soon(x->seat->front);
+    if (x->sending)
+        x->seat->far_sending--;
+    x->sending = false;
+    front_soon(x->seat);
 }
 
 const struct http_conn_events errand_events = { on_head, on_body, on_done, on_fail,

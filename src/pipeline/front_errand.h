@@ -31,6 +31,7 @@ struct errand {
     struct buf origin;  /* ours, as the client knows it */
     struct buf request; /* head and body, while it may have to be sent again */
     struct http_conn *conn;
+    bool sending; /* the request is not out */
 
     unsigned status;
     struct buf headers; /* of the answer */
@@ -49,6 +50,9 @@ void errand_end(struct errand *x);
 void errand_conclude(struct errand *x, const struct err *why); /* NULL: it went well */
 
 /* --- front_far.c: what goes there --- */
+
+/* The connection is of no use for an errand any more; for others, if it is `good`. */
+void far_release(struct front *f, struct http_conn *conn, bool good);
 
 MUST_CHECK int errand_start(struct errand *x, struct err *err);
 

@@ -41,30 +41,42 @@ static struct http_conn *new_conn(struct front *f, struct err *err)
         free(conn);
         return NULL;
     }
-    conn->next = f->conns;
-    f->conns = conn;
     return conn;
+}
+
+void far_release(struct front *f, struct http_conn *conn, bool good)
+{
+    struct http_conn **list = &f->closing;
+
+    if (good && f->idle_count < IDLE_MAX && http_conn_is_idle(conn)) {
+        list = &f->idle;
+        f->idle_count++;
+    } else {
+        http_conn_close(conn);
+    }
+    conn->next = *list;
+    *list = conn;
 }
 
 static struct http_conn *find_conn(struct front *f, bool fresh, struct err *err)
 {
-    struct http_conn *conn = fresh ? NULL : f->conns;
+    while (f->idle && !fresh) {
+        struct http_conn *conn = f->idle;
 
-    while (conn && !http_conn_is_idle(conn))
-        conn = conn->next;
-    return conn ? conn : new_conn(f, err);
+        f->idle = conn->next;
+        f->idle_count--;
+        if (http_conn_is_idle(conn))
+            return conn;
+        far_release(f, conn, false);
+    }
+    return new_conn(f, err);
 }
 
-void far_sweep(struct front *f, bool all)
+static void free_conns(struct http_conn **list, bool all)
 {
-    size_t idle = 0;
-
-    for (struct http_conn **at = &f->conns; *at;) {
+    for (struct http_conn **at = list; *at;) {
         struct http_conn *conn = *at;
 
-        if (all || (!conn->closed && !conn->ctx && conn->used &&
-                    (!http_conn_is_idle(conn) || ++idle > IDLE_MAX)))
-            http_conn_close(conn);
         if (!all && !http_conn_is_over(conn)) {
             at = &conn->next;
             continue;
@@ -73,6 +85,28 @@ void far_sweep(struct front *f, bool all)
         http_conn_release(conn);
         free(conn);
     }
+}
+
+/* Once a second: what idles too long goes, and what is closed is freed. */
+void far_sweep(struct front *f)
+{
+    struct http_conn *idle = f->idle;
+
+    f->idle = NULL;
+    f->idle_count = 0;
+    while (idle) {
+        struct http_conn *conn = idle;
+
+        idle = conn->next;
+        far_release(f, conn, true);
+    }
+    free_conns(&f->closing, false);
+}
+
+void far_close(struct front *f)
+{
+    free_conns(&f->idle, true);
+    free_conns(&f->closing, true);
 }
 
 /* --- the request --- */
@@ -207,6 +241,14 @@ static int put_head(struct buf *out, const struct errand *x, const struct http_h
     return 0;
 }
 
+static void note_sending(struct errand *x)
+{
+    bool sending = http_conn_queued(x->conn) > 0;
+
+    x->seat->far_sending += (size_t)sending - (size_t)x->sending;
+    x->sending = sending;
+}
+
 int errand_start(struct errand *x, struct err *err)
 {
     x->conn = find_conn(x->seat->front, x->repeated, err);
@@ -214,9 +256,11 @@ int errand_start(struct errand *x, struct err *err)
         return -1;
     http_conn_read(x->conn, !x->seat->far_paused);
     if (http_conn_request(x->conn, buf_str(&x->request), STR(""), &errand_events, x,
-                          err) == 0)
+                          err) == 0) {
+        note_sending(x);
         return 0;
-    http_conn_close(x->conn);
+    }
+    far_release(x->seat->front, x->conn, false);
     x->conn = NULL;
     return -1;
 }
@@ -322,8 +366,10 @@ static size_t side_queued(const struct endpoint *e)
 {
     size_t n = 0;
 
+    if (seat_of(e)->far_sending == 0)
+        return 0;
     for (const struct errand *x = seat_of(e)->errands; x; x = x->next)
-        n += x->conn ? http_conn_queued(x->conn) : 0;
+        n += x->conn && x->sending ? http_conn_queued(x->conn) : 0;
     return n;
 }
 
@@ -342,7 +388,7 @@ static void side_finish(struct endpoint *e)
 
     kill_errands(s, !s->far_finishing);
     s->far_finishing = true;
-    front_soon(s->front);
+    front_soon(s);
 }
 
 static void side_close(struct endpoint *e)

@@ -73,8 +73,10 @@ enum seat_state {
 /* A session, and its place among the others. */
 struct seat {
     struct endpoint side; /* the client's; first */
-    struct seat *next;
+    struct seat *next, *before;
     struct seat *next_named;
+    struct seat *next_due;
+    bool is_due;
     struct front *front;
     enum seat_kind kind;
     enum seat_state state;
@@ -85,6 +87,7 @@ struct seat {
     struct share *own_share; /* a server of its own whose ids are rewritten */
     struct endpoint far;     /* HTTP on both sides: the server's */
     struct errand *errands;
+    size_t far_sending; /* errands whose request is not out */
     bool far_paused, far_finishing, far_ended;
     bool leaving;                  /* the server knows it no more */
     struct visit *visits, *newest; /* in their order */
@@ -92,6 +95,7 @@ struct seat {
     struct visit *speaking;        /* the beginning of a message went there */
     size_t posts;                  /* visits that are VISIT_POST */
     size_t waiting;                /* visits that wait for the session to read */
+    bool undecided;                /* whether a message of a visit got to the server */
     size_t queued;                 /* bytes of all visits */
     struct buf unheard;            /* messages, one a line, for who does not listen yet */
     uint64_t last;                 /* loop time of the last visit's end */
@@ -103,6 +107,7 @@ struct seat {
 
 struct slot {
     uint32_t generation;
+    uint32_t next_free; /* …and one; 0: none */
     struct visit *visit;
 };
 
@@ -117,15 +122,19 @@ struct front {
     struct share *share;       /* with --share-child */
     struct resolver *resolver; /* HTTP on both sides: of the server's name… */
     struct tls_trust *trust;   /* …whom to believe… */
-    struct http_conn *conns;   /* …and the connections to it */
+    struct http_conn *idle;    /* …the connections to it that nobody uses… */
+    struct http_conn *closing; /* …and those that are of no use */
+    size_t idle_count;
     struct errand *dead_errands;
     bool is_old; /* …which speaks HTTP+SSE, as the first answer showed */
     struct seat *seats;
+    struct seat *due;                /* to be looked at */
     struct seat *named[FRONT_NAMES]; /* by their names' hashes */
     uint32_t seed;
     size_t seat_count, child_count;
     struct slot *slots;
-    size_t slot_count, slot_next;
+    size_t slot_count;
+    uint32_t slot_free; /* the first, and one; 0: none */
     struct peek peek;
     struct mirror marks;      /* arguments that tools want in headers, too */
     struct buf headers, body; /* of the answer at hand */
@@ -149,7 +158,7 @@ struct seat *front_find_group(struct front *f, const struct digest *owner);
 struct seat *front_seat(struct front *f, enum seat_kind kind, struct err *err);
 void front_name_seat(struct seat *s, str name);
 void front_end_seat(struct seat *s, const char *reason);
-void front_soon(struct front *f);
+void front_soon(struct seat *s); /* look at it, from the loop */
 void front_say(const struct front *f, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 /* --- front_visit.c: the client's endpoint --- */
@@ -178,8 +187,9 @@ extern const struct endpoint_type front_far;
 void far_send(struct visit *v, str body); /* ask the server what the visit asks us */
 void far_abandon(struct errand *x);       /* its client is gone */
 void far_go_on(struct seat *s);
-void far_bury(struct front *f);            /* errands that are over */
-void far_sweep(struct front *f, bool all); /* connections of no use */
+void far_bury(struct front *f);  /* errands that are over */
+void far_sweep(struct front *f); /* connections of no use */
+void far_close(struct front *f); /* all of them */
 
 /* What the server answered with. */
 unsigned far_status(const struct errand *x, str *headers, uint64_t *length);

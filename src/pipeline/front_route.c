@@ -22,6 +22,8 @@ static void accept_if_swallowed(struct visit *v)
         visit_accept(v);
     else if ((!far || v->errand) && !v->is_initialize)
         http_request_drop_body(v->request);
+    else if (!v->errand && !v->begun)
+        v->seat->undecided = true; /* it waits for the disk, or for names */
 }
 
 /* Answers of the older transport come on its stream. */
@@ -58,8 +60,9 @@ static void hand_on_or_wait(struct visit *v)
 
 void front_hand_on(struct seat *s)
 {
-    struct visit *v = s->visits;
+    struct visit *v = s->waiting || s->undecided ? s->visits : NULL;
 
+    s->undecided = false;
     while (v && s->state == SEAT_OPEN) {
         struct visit *next = v->next;
 

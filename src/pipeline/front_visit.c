@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The client's side of a session over HTTP: what is said to it finds its request. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "pipeline/front_internal.h"
 
@@ -35,9 +34,11 @@ static int make_slots(struct front *f, struct err *err)
 
     if (!more)
         return err_set(err, ERR_NOMEM, "no memory for a request");
-    memset(more + f->slot_count, 0, (count - f->slot_count) * sizeof(*more));
+    for (size_t i = count; i-- > f->slot_count;) {
+        more[i] = (struct slot){ .next_free = f->slot_free };
+        f->slot_free = (uint32_t)i + 1;
+    }
     f->slots = more;
-    f->slot_next = f->slot_count;
     f->slot_count = count;
     return 0;
 }
@@ -45,27 +46,27 @@ static int make_slots(struct front *f, struct err *err)
 static int take_slot(struct visit *v, struct err *err)
 {
     struct front *f = v->seat->front;
+    struct slot *slot;
 
-    for (size_t i = 0; i < f->slot_count; i++) {
-        size_t at = (f->slot_next + i) % f->slot_count;
-
-        if (f->slots[at].visit)
-            continue;
-        f->slots[at].visit = v;
-        f->slot_next = at + 1;
-        v->exchange = exchange_for(at, f->slots[at].generation);
-        return 0;
-    }
-    return make_slots(f, err) < 0 ? -1 : take_slot(v, err);
+    if (f->slot_free == 0 && make_slots(f, err) < 0)
+        return -1;
+    slot = &f->slots[f->slot_free - 1];
+    v->exchange = exchange_for(f->slot_free - 1, slot->generation);
+    f->slot_free = slot->next_free;
+    slot->visit = v;
+    return 0;
 }
 
 static void leave_slot(const struct visit *v)
 {
-    struct slot *slot =
-        &v->seat->front->slots[(uint32_t)(uint64_t)(uintptr_t)v->exchange - 1];
+    struct front *f = v->seat->front;
+    uint32_t at = (uint32_t)(uint64_t)(uintptr_t)v->exchange;
+    struct slot *slot = &f->slots[at - 1];
 
     slot->visit = NULL;
     slot->generation++;
+    slot->next_free = f->slot_free;
+    f->slot_free = at;
 }
 
 /* --- visits --- */
@@ -134,7 +135,7 @@ void visit_end(struct visit *v)
     buf_release(&v->label);
     free(v);
     if (owed && s->queued == 0)
-        front_soon(s->front);
+        front_soon(s);
 }
 
 static void count_queued(struct visit *v)
@@ -426,7 +427,7 @@ static void side_read(struct endpoint *e, bool on)
     struct seat *s = of(e);
 
     if (on && !s->reading)
-        front_soon(s->front);
+        front_soon(s);
     s->reading = on;
 }
 
