@@ -1146,6 +1146,9 @@ class Proxy:
                           b"Content-Length: 0\r\nConnection: close\r\n\r\n")
             elif self.answer is not None:
                 s.sendall(self.answer)
+                s.shutdown(socket.SHUT_WR)
+                while s.recv(65536):  # a close with bytes unread would be a reset
+                    pass
             else:
                 self.connect(s, line, headers, head, rest)
         except (OSError, ValueError):
