@@ -9,6 +9,7 @@
 #include "base/codec.h"
 #include "base/err.h"
 #include "cli/place.h"
+#include "transport/tls.h"
 
 #define DEFAULT_SHUTDOWN 10                 /* s */
 #define SECONDS_MAX      ((uint64_t)604800) /* a week: of any time that is given */
@@ -278,8 +279,9 @@ static int read_tls(struct proxy_run *r, struct err *err)
 
     if (!f->tls_cert != !f->tls_key)
         return err_set(err, ERR_FORMAT, "--tls-cert and --tls-key belong together");
-    r->front.cert_file = f->tls_cert;
-    r->front.key_file = f->tls_key;
+    if (f->tls_cert &&
+        tls_identity_new(&r->front.identity, f->tls_cert, f->tls_key, err) < 0)
+        return err_wrap(err, "--tls-cert, --tls-key");
     return 0;
 }
 
@@ -354,6 +356,7 @@ int proxy_read_flags(struct proxy_run *r, char *const *argv, struct err *err)
 
 void proxy_run_release(struct proxy_run *r)
 {
+    tls_identity_free(r->front.identity);
     http_proxy_release(&r->upstream.proxy);
     buf_release(&r->pepper);
     policy_file_release(&r->policy);

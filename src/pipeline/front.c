@@ -453,14 +453,12 @@ static int open_server(struct front *f, struct err *err)
     bool v6 = str_starts(str_from(f->o->host), STR(":")) ||
               memchr(f->o->host, ':', str_from(f->o->host).n) != NULL;
 
-    if (f->o->cert_file &&
-        tls_identity_new(&f->identity, f->o->cert_file, f->o->key_file, err) < 0)
-        return -1;
-    options.identity = f->identity;
+    options.identity = f->o->identity;
     if (http_server_open(&f->server, &options, err) < 0)
         return -1;
-    snprintf(f->url, sizeof(f->url), "%s://%s%s%s:%u/mcp", f->identity ? "https" : "http",
-             v6 ? "[" : "", f->o->host, v6 ? "]" : "", http_server_port(f->server));
+    snprintf(f->url, sizeof(f->url), "%s://%s%s%s:%u/mcp",
+             f->o->identity ? "https" : "http", v6 ? "[" : "", f->o->host, v6 ? "]" : "",
+             http_server_port(f->server));
     return 0;
 }
 
@@ -488,7 +486,6 @@ static int open_share(struct front *f, struct err *err)
 static void close_all(struct front *f)
 {
     http_server_free(f->server);
-    tls_identity_free(f->identity);
     share_free(f->share);
     far_bury(f);
     resolver_free(f->resolver); /* nobody is looking any more */

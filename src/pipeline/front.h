@@ -18,6 +18,7 @@
 #include "pipeline/relay.h"
 
 struct err;
+struct tls_identity;
 
 #define FRONT_SESSIONS_MAX 10000   /* at once; then the one that idles longest ends */
 #define FRONT_CHILDREN_MAX 256     /* the same where each has a server of its own */
@@ -32,11 +33,11 @@ struct err;
 
 struct front_options {
     const struct relay_options *relay;
-    const char *host;                 /* to listen on */
-    uint16_t port;                    /* 0: any */
-    bool is_loopback;                 /* the host is: then a request must name it so */
-    const char *cert_file, *key_file; /* NULL: no TLS */
-    const char *const *origins;       /* of browsers that may come, "*" for all */
+    const char *host;              /* to listen on */
+    uint16_t port;                 /* 0: any */
+    bool is_loopback;              /* the host is: then a request must name it so */
+    struct tls_identity *identity; /* NULL: no TLS */
+    const char *const *origins;    /* of browsers that may come, "*" for all */
     size_t origin_count;
     bool share_child;
 

@@ -183,7 +183,7 @@ static void note_origin(struct errand *x, const struct http_head *h)
 {
     const struct front *f = x->seat->front;
 
-    buf_add(&x->origin, f->identity ? STR("https://") : STR("http://"));
+    buf_add(&x->origin, f->o->identity ? STR("https://") : STR("http://"));
     buf_add(&x->origin, h->host);
 }
 

@@ -118,7 +118,6 @@ struct front {
     struct loop_signal *signals[3];
     struct steward steward;
     struct http_server *server;
-    struct tls_identity *identity;
     struct share *share;       /* with --share-child */
     struct resolver *resolver; /* HTTP on both sides: of the server's name… */
     struct tls_trust *trust;   /* …whom to believe… */
