@@ -61,6 +61,7 @@ refused "is for --listen" --allow-origin https://a.example
 refused "belong together" --listen 127.0.0.1:0 --tls-cert "$work/none"
 refused "none" --listen 127.0.0.1:0 --tls-cert "$work/none" --tls-key "$work/none"
 refused "--allow-origin is as a browser sends it" --listen 127.0.0.1:0 --allow-origin a.example
+run key generate assay-local # else its making is said, too
 refused "cannot listen" --listen 192.0.2.1:0 --listen-any
 refused "cannot open" --policy p.yaml
 refused "it is one of off, warn, strict" --pin x
