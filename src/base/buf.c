@@ -49,7 +49,7 @@ static bool grow(struct buf *b, size_t need)
     return true;
 }
 
-char *buf_room(struct buf *b, size_t n)
+char *buf_make_room(struct buf *b, size_t n)
 {
     if (b->failed)
         return NULL;
@@ -58,16 +58,6 @@ char *buf_room(struct buf *b, size_t n)
         return NULL;
     }
     return b->p + b->n;
-}
-
-void buf_add_slowly(struct buf *b, str bytes)
-{
-    char *to = buf_room(b, bytes.n);
-
-    if (!to || bytes.n == 0)
-        return;
-    memcpy(to, bytes.p, bytes.n);
-    b->n += bytes.n;
 }
 
 void buf_add_u64(struct buf *b, uint64_t value)

@@ -33,17 +33,24 @@ void buf_init(struct buf *b, size_t max);
 void buf_release(struct buf *b); /* frees; safe on a zeroed or released buf */
 void buf_reset(struct buf *b);   /* empties, keeps the memory, clears `failed` */
 
-void buf_add_slowly(struct buf *b, str bytes); /* makes room first */
+char *buf_make_room(struct buf *b, size_t n); /* for buf_room() */
 
-/* Most of what is added is a few bytes that fit: `cap` is never beyond `max` + 1. */
+/* Make room for n more bytes and return where they start; NULL when failed. The
+ * caller writes up to n bytes there and then adds what it wrote to b->n. Most of what is
+ * added is a few bytes that fit: `cap` is never beyond `max` + 1. */
+static inline char *buf_room(struct buf *b, size_t n)
+{
+    if (b->failed || b->cap - b->n <= n)
+        return buf_make_room(b, n);
+    return b->p + b->n;
+}
+
 static inline void buf_add(struct buf *b, str bytes)
 {
-    if (b->failed || bytes.n == 0 || b->cap - b->n <= bytes.n) {
-        buf_add_slowly(b, bytes);
-        return;
-    }
-    memcpy(b->p + b->n, bytes.p, bytes.n);
-    b->n += bytes.n;
+    char *to = buf_room(b, bytes.n);
+
+    if (to)
+        b->n = (size_t)(str_put(to, bytes) - b->p);
 }
 
 static inline void buf_add_char(struct buf *b, char c)
@@ -54,10 +61,6 @@ static inline void buf_add_char(struct buf *b, char c)
 void buf_add_u64(struct buf *b, uint64_t value); /* decimal */
 void buf_add_i64(struct buf *b, int64_t value);
 void buf_printf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
-
-/* Make room for n more bytes and return where they start; NULL when failed. The
- * caller writes up to n bytes there and then adds what it wrote to b->n. */
-char *buf_room(struct buf *b, size_t n);
 
 /* The contents as a C string (adds a NUL past the end); "" when failed or empty. */
 const char *buf_cstr(struct buf *b);

@@ -53,7 +53,7 @@ static void put(char *out, uint64_t value, int digits)
     }
 }
 
-void clock_format(char out[static CLOCK_TEXT], int64_t ms)
+static void format(char out[static CLOCK_TEXT], int64_t ms)
 {
     int64_t days = (ms >= 0 ? ms : ms - 86399999) / 86400000;
     uint64_t rest = (uint64_t)(ms - days * 86400000);
@@ -67,6 +67,23 @@ void clock_format(char out[static CLOCK_TEXT], int64_t ms)
     put(out + 14, rest / 60000 % 60, 2);
     put(out + 17, rest / 1000 % 60, 2);
     put(out + 20, rest % 1000, 3);
+}
+
+/* What happens at once is told with one time, over and over. */
+void clock_format(char out[static CLOCK_TEXT], int64_t ms)
+{
+    static _Thread_local struct {
+        bool known;
+        int64_t ms;
+        char text[CLOCK_TEXT];
+    } last;
+
+    if (!last.known || last.ms != ms) {
+        format(last.text, ms);
+        last.ms = ms;
+        last.known = true;
+    }
+    memcpy(out, last.text, CLOCK_TEXT);
 }
 
 void clock_stamp(char out[static CLOCK_STAMP], int64_t ms)

@@ -104,8 +104,22 @@ static void test_the_system_clock(void)
     ok(a > 1700000000000 && b >= a, "the system's clock tells milliseconds since 1970");
 }
 
+static void test_the_same_again(void)
+{
+    char a[CLOCK_TEXT], b[CLOCK_TEXT], c[CLOCK_TEXT];
+
+    clock_format(a, 0);
+    clock_format(b, 1);
+    clock_format(c, 0);
+    ok(memcmp(a, "1970-01-01T00:00:00.000Z", CLOCK_TEXT) == 0 &&
+           memcmp(b, "1970-01-01T00:00:00.001Z", CLOCK_TEXT) == 0 &&
+           memcmp(a, c, CLOCK_TEXT) == 0,
+       "a time between two others leaves no trace");
+}
+
 int main(void)
 {
+    test_the_same_again();
     test_round_trip();
     test_other_spellings();
     test_what_is_no_time();

@@ -69,6 +69,28 @@ static void test_base64_is_strict(void)
            "not base64, row %zu", i);
 }
 
+static void test_hex_of_every_length(void)
+{
+    uint8_t bytes[300], back[300];
+    int wrong = 0;
+
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        bytes[i] = (uint8_t)i;
+    for (size_t n = 0; n <= sizeof(bytes); n++) {
+        char text[601], one[3];
+
+        text[2 * n] = '#';
+        hex_encode(text, bytes, n);
+        for (size_t i = 0; i < n; i++) {
+            snprintf(one, sizeof(one), "%02x", bytes[i]);
+            wrong += memcmp(text + 2 * i, one, 2) != 0;
+        }
+        wrong += text[2 * n] != '#';
+        wrong += !hex_decode(back, n, str_of(text, 2 * n)) || memcmp(back, bytes, n) != 0;
+    }
+    ok(wrong == 0, "hex of 0 to 300 bytes is what printf() says");
+}
+
 static void test_hex(void)
 {
     CLEANUP(buf_release) struct buf b = { 0 };
@@ -155,6 +177,7 @@ int main(void)
     test_base64();
     test_base64_is_strict();
     test_hex();
+    test_hex_of_every_length();
     test_numbers();
     test_no_room();
     return tap_done();

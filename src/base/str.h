@@ -80,6 +80,28 @@ static inline str str_first(str s, size_t n)
     return (str){ s.p, n < s.n ? n : s.n };
 }
 
+/* Copy to where there is room, and return what follows it. Most of what we put together
+ * is short: no call for that. */
+static inline char *str_put(char *to, str s)
+{
+    size_t n = s.n;
+
+    if (n > 16) {
+        memcpy(to, s.p, n);
+    } else if (n >= 8) {
+        memcpy(to, s.p, 8);
+        memcpy(to + n - 8, s.p + n - 8, 8);
+    } else if (n >= 4) {
+        memcpy(to, s.p, 4);
+        memcpy(to + n - 4, s.p + n - 4, 4);
+    } else if (n) {
+        to[0] = s.p[0];
+        to[n / 2] = s.p[n / 2];
+        to[n - 1] = s.p[n - 1];
+    }
+    return to + n;
+}
+
 /* Take the next line off `*rest`, without its '\n'. False when nothing is left or
  * when the last line has no '\n' (then *rest holds that tail). */
 static inline bool str_line(str *rest, str *line)

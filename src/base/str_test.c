@@ -28,8 +28,26 @@ static void test_equal_but_for_case(void)
            "row %zu is %s", i, rows[i].equal ? "equal" : "not equal");
 }
 
+static void test_put_copies_exactly(void)
+{
+    const char from[] = "abcdefghijklmnopqrstuvwxyz0123456789ABCD";
+    int wrong = 0;
+
+    for (size_t n = 0; n <= 40; n++) {
+        char to[42];
+
+        memset(to, '#', sizeof(to));
+        wrong += str_put(to + 1, str_of(from, n)) != to + 1 + n;
+        wrong += to[0] != '#' || memcmp(to + 1, from, n) != 0;
+        for (size_t i = n + 1; i < sizeof(to); i++)
+            wrong += to[i] != '#';
+    }
+    ok(wrong == 0, "as many bytes as there are, and no other");
+}
+
 int main(void)
 {
+    test_put_copies_exactly();
     test_equal_but_for_case();
     return tap_done();
 }

@@ -10,7 +10,7 @@
 #include "json/text.h"
 
 #define CHUNK         4096 /* what a sink sees at once, unless one string is longer */
-#define FIRST_SCRATCH 32
+#define FIRST_SCRATCH 32   /* of each kind, without asking for memory */
 #define SORT_IN_PLACE 16
 #define NAME_SHOWN    64 /* bytes of a foreign name in a message */
 
@@ -38,6 +38,8 @@ struct writer {
     struct frame *frames;
     size_t frames_n, frames_cap;
     size_t n;
+    struct member first_members[FIRST_SCRATCH];
+    struct frame first_frames[FIRST_SCRATCH];
     char chunk[CHUNK];
 };
 
@@ -208,13 +210,17 @@ static void sort_members(struct writer *w, struct member *m, size_t n)
     }
 }
 
-static int grow(void **items, size_t *cap, size_t size, struct err *err)
+/* `first` is not from malloc(). */
+static int grow(void **items, const void *first, size_t *cap, size_t size,
+                struct err *err)
 {
-    size_t more = *cap ? *cap * 2 : FIRST_SCRATCH;
-    void *p = realloc(*items, more * size);
+    size_t more = *cap * 2;
+    void *p = realloc(*items == first ? NULL : *items, more * size);
 
     if (!p)
         return err_set(err, ERR_NOMEM, "no memory to sort %zu members", more);
+    if (*items == first)
+        memcpy(p, first, *cap * size);
     *items = p;
     *cap = more;
     return 0;
@@ -225,7 +231,8 @@ static int add_member(struct writer *w, uint32_t name)
     if (w->members_n == w->members_cap) {
         void *items = w->members;
 
-        if (grow(&items, &w->members_cap, sizeof(*w->members), w->err) < 0)
+        if (grow(&items, w->first_members, &w->members_cap, sizeof(*w->members), w->err) <
+            0)
             return -1;
         w->members = items;
     }
@@ -263,7 +270,7 @@ static int push(struct writer *w, uint32_t node)
     if (w->frames_n == w->frames_cap) {
         void *items = w->frames;
 
-        if (grow(&items, &w->frames_cap, sizeof(*w->frames), w->err) < 0)
+        if (grow(&items, w->first_frames, &w->frames_cap, sizeof(*w->frames), w->err) < 0)
             return -1;
         w->frames = items;
     }
@@ -286,8 +293,7 @@ static int open_object(struct writer *w, uint32_t node, const char *const *drop,
             add_member(w, name) < 0)
             return -1;
     }
-    if (w->members_n > first) /* else there may be no array yet to point into */
-        sort_members(w, w->members + first, w->members_n - first);
+    sort_members(w, w->members + first, w->members_n - first);
     if (repeats)
         return duplicate(w, w->members + first, w->members_n - first);
     put_char(w, '{');
@@ -366,8 +372,10 @@ static int finish(struct writer *w, int result)
             result = step_array(w, f);
     }
     flush(w);
-    free(w->members);
-    free(w->frames);
+    if (w->members != w->first_members)
+        free(w->members);
+    if (w->frames != w->first_frames)
+        free(w->frames);
     return result;
 }
 
@@ -378,9 +386,10 @@ static void set_up(struct writer *w, const struct json *j, enum jcs_form form,
     w->sink = sink;
     w->err = err;
     w->capital_e = form == JCS_PACK;
-    w->members = NULL;
-    w->frames = NULL;
-    w->members_n = w->members_cap = w->frames_n = w->frames_cap = w->n = 0;
+    w->members = w->first_members;
+    w->frames = w->first_frames;
+    w->members_cap = w->frames_cap = FIRST_SCRATCH;
+    w->members_n = w->frames_n = w->n = 0;
 }
 
 int jcs_write(const struct json *j, uint32_t node, enum jcs_form form,
@@ -409,14 +418,15 @@ static void add_escaped(struct buf *out, const char *at, const char *end, bool *
     while (at < end) {
         const char *stop = text_scan(at, end);
         char bytes[6];
+        size_t n;
 
         buf_add(out, str_of(at, (size_t)(stop - at)));
         if (stop == end)
             break;
-        if ((unsigned char)*stop < 0x80)
-            buf_add(out, str_of(bytes, spell(bytes, (unsigned char)*stop)));
-        else
-            *good = false;
+        n = (unsigned char)*stop < 0x80 ? spell(bytes, (unsigned char)*stop) : 0;
+        for (size_t i = 0; i < n; i++)
+            buf_add_char(out, bytes[i]);
+        *good &= n > 0;
         at = stop + 1;
     }
 }
@@ -429,14 +439,13 @@ bool jcs_add_text(struct buf *out, str text)
     if (!to)
         return true; /* the buffer says what is wrong */
     *to = '"';
-    out->n++;
-    if (text_scan(text.p, text.p + text.n) == text.p + text.n) {
-        if (text.n)
-            memcpy(to + 1, text.p, text.n);
-        out->n += text.n;
-    } else {
-        add_escaped(out, text.p, text.p + text.n, &good);
+    if (text_is_plain(text)) {
+        *str_put(to + 1, text) = '"';
+        out->n += text.n + 2;
+        return true;
     }
+    out->n++;
+    add_escaped(out, text.p, text.p + text.n, &good);
     buf_add_char(out, '"');
     return good;
 }

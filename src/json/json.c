@@ -491,16 +491,9 @@ uint32_t json_count(const struct json *j, uint32_t container)
     return n;
 }
 
-bool json_string_is(const struct json *j, uint32_t node, str value)
+bool json_escaped_is(const struct json *j, uint32_t node, str value)
 {
-    const struct json_node *n = node == JSON_NONE ? NULL : &j->nodes[node];
-
-    /* Nearly every name that is looked up, and nearly every one that is not it. */
-    if (json_is(j, node, JSON_STRING) && !(n->flags & JSON_ESCAPED))
-        return n->end - n->start == value.n + 2 &&
-               (value.n == 0 || memcmp(j->text.p + n->start + 1, value.p, value.n) == 0);
-    return json_is(j, node, JSON_STRING) &&
-           text_equal(text_of(j, node), (struct text){ value, false });
+    return text_equal(text_of(j, node), (struct text){ value, false });
 }
 
 void json_unescape(const struct json *j, uint32_t node, struct buf *out)
@@ -512,14 +505,16 @@ void json_unescape(const struct json *j, uint32_t node, struct buf *out)
         size_t plain = slash ? (size_t)(slash - rest.p) : rest.n;
         uint32_t c = 0;
         char bytes[4];
-        size_t used;
+        size_t used, n;
 
         buf_add(out, str_first(rest, plain));
         rest = str_skip(rest, plain);
         used = text_escape(rest, &c);
         if (used == 0)
             return;
-        buf_add(out, str_of(bytes, utf8_put(bytes, c)));
+        n = utf8_put(bytes, c);
+        for (size_t i = 0; i < n; i++)
+            buf_add_char(out, bytes[i]);
         rest = str_skip(rest, used);
     }
 }

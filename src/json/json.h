@@ -126,8 +126,22 @@ uint32_t json_member(const struct json *j, uint32_t object, str name);
 /* How many elements or members a container has. */
 uint32_t json_count(const struct json *j, uint32_t container);
 
+bool json_escaped_is(const struct json *j, uint32_t node, str value);
+
 /* Is this node a string with exactly these (unescaped) bytes? */
-bool json_string_is(const struct json *j, uint32_t node, str value);
+static inline bool json_string_is(const struct json *j, uint32_t node, str value)
+{
+    const struct json_node *n;
+
+    if (!json_is(j, node, JSON_STRING))
+        return false;
+    n = &j->nodes[node];
+    /* Nearly every name that is looked up, and nearly every one that is not it. */
+    if (!(n->flags & JSON_ESCAPED))
+        return n->end - n->start == value.n + 2 &&
+               (value.n == 0 || memcmp(j->text.p + n->start + 1, value.p, value.n) == 0);
+    return json_escaped_is(j, node, value);
+}
 
 /* Append the unescaped string to `out`. A lone surrogate becomes its three-byte
  * generalized UTF-8 form, which no valid text contains. */

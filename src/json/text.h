@@ -52,6 +52,42 @@ static inline __m128i text_load(const char *at)
     return _mm_loadu_si128((const __m128i *)(const void *)at);
 }
 
+/* Up to sixteen bytes in a block that else has plain ones. */
+static inline __m128i text_load_short(const char *at, size_t n)
+{
+    uint64_t low = 0x3030303030303030u, high = low;
+    uint32_t a, b;
+
+    if (n >= 8) {
+        memcpy(&low, at, 8);
+        memcpy(&high, at + n - 8, 8);
+    } else if (n >= 4) {
+        memcpy(&a, at, 4);
+        memcpy(&b, at + n - 4, 4);
+        low = (uint64_t)a << 32 | b;
+    } else if (n) {
+        low = (uint64_t)(unsigned char)at[0] << 16 |
+              (uint64_t)(unsigned char)at[n / 2] << 8 | (unsigned char)at[n - 1] |
+              0x3030303030000000u;
+    }
+    return _mm_set_epi64x((long long)high, (long long)low);
+}
+
+/* Is all of it plain ASCII, as it would stand between quotes? */
+static inline bool text_is_plain(str s)
+{
+    size_t at = 0;
+    unsigned found = 0;
+    __m128i v;
+
+    for (; s.n - at > 16; at += 16) {
+        v = text_load(s.p + at);
+        found |= text_stops(v) | (unsigned)_mm_movemask_epi8(v);
+    }
+    v = s.n >= 16 ? text_load(s.p + s.n - 16) : text_load_short(s.p, s.n);
+    return (found | text_stops(v) | (unsigned)_mm_movemask_epi8(v)) == 0;
+}
+
 /* The first byte in [at, end) that is not plain string contents: a quote, a backslash, a
  * control character or the start of bad UTF-8; `end` when there is none. */
 static inline const char *text_scan(const char *at, const char *end)
@@ -73,6 +109,16 @@ static inline const char *text_scan(const char *at, const char *end)
 }
 
 #else
+
+static inline bool text_is_plain(str s)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        if ((unsigned char)s.p[i] < 0x20 || (unsigned char)s.p[i] >= 0x80 ||
+            s.p[i] == '"' || s.p[i] == '\\')
+            return false;
+    }
+    return true;
+}
 
 static inline const char *text_scan(const char *at, const char *end)
 {

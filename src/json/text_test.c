@@ -144,8 +144,33 @@ static void test_spelling_does_not_matter(void)
     ok(wrong == 0, "compare, equal, hash and key see decoded names");
 }
 
+/* Every byte at every place of every length around the size of a block. */
+static void test_plain_is_what_needs_no_escape(void)
+{
+    int wrong = 0;
+
+    for (size_t n = 0; n <= 40; n++) {
+        char *exact = malloc(n ? n : 1); /* so that a byte beyond is found */
+
+        memset(exact, 'x', n);
+        wrong += !text_is_plain(str_of(exact, n));
+        for (size_t at = 0; at < n; at++) {
+            for (int c = 0; c < 256; c++) {
+                bool plain = c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
+
+                exact[at] = (char)c;
+                wrong += text_is_plain(str_of(exact, n)) != plain;
+            }
+            exact[at] = 'x';
+        }
+        free(exact);
+    }
+    ok(wrong == 0, "plain is what needs no escape, at every place and length");
+}
+
 int main(void)
 {
+    test_plain_is_what_needs_no_escape();
     test_scan_stops_at_the_same_byte();
     test_every_code_point_is_plain_or_not();
     test_escapes();
