@@ -18,26 +18,32 @@ const char *rpc_kind_name(enum rpc_kind kind)
     return kind_names[kind];
 }
 
+#define METHOD(name, method)                                                             \
+    {                                                                                    \
+        { name, sizeof(name) - 1 }, method                                               \
+    }
+
+/* The ones that come most often first. */
 static const struct {
-    const char *name;
+    str name;
     enum rpc_method method;
 } methods[] = {
-    { "initialize", RPC_INITIALIZE },
-    { "server/discover", RPC_DISCOVER },
-    { "tools/call", RPC_TOOLS_CALL },
-    { "tools/list", RPC_TOOLS_LIST },
-    { "notifications/cancelled", RPC_CANCELLED },
-    { "notifications/progress", RPC_PROGRESS },
-    { "tasks/get", RPC_TASKS_GET },
-    { "tasks/result", RPC_TASKS_RESULT },
-    { "tasks/cancel", RPC_TASKS_CANCEL },
-    { "notifications/tasks", RPC_TASKS_NOTIFICATION },
+    METHOD("tools/call", RPC_TOOLS_CALL),
+    METHOD("tools/list", RPC_TOOLS_LIST),
+    METHOD("initialize", RPC_INITIALIZE),
+    METHOD("server/discover", RPC_DISCOVER),
+    METHOD("notifications/cancelled", RPC_CANCELLED),
+    METHOD("notifications/progress", RPC_PROGRESS),
+    METHOD("tasks/get", RPC_TASKS_GET),
+    METHOD("tasks/result", RPC_TASKS_RESULT),
+    METHOD("tasks/cancel", RPC_TASKS_CANCEL),
+    METHOD("notifications/tasks", RPC_TASKS_NOTIFICATION),
 };
 
 static enum rpc_method find_method(const struct json *j, uint32_t node)
 {
     for (size_t i = 0; i < COUNT(methods); i++) {
-        if (json_string_is(j, node, str_from(methods[i].name)))
+        if (json_string_is(j, node, methods[i].name))
             return methods[i].method;
     }
     return RPC_OTHER;
@@ -70,6 +76,25 @@ static enum rpc_kind kind_of(const struct rpc *m)
     return answers ? RPC_RESPONSE : RPC_INVALID;
 }
 
+/* Of two members of one name the first counts. */
+static bool take_if(const struct rpc *m, uint32_t at, str name, uint32_t *out)
+{
+    if (!json_string_is(m->json, at, name))
+        return false;
+    if (*out == JSON_NONE)
+        *out = at + 1;
+    return true;
+}
+
+static void take_member(struct rpc *m, uint32_t at)
+{
+    if (!take_if(m, at, STR("id"), &m->id) &&
+        !take_if(m, at, STR("method"), &m->method_node) &&
+        !take_if(m, at, STR("params"), &m->params) &&
+        !take_if(m, at, STR("result"), &m->result))
+        take_if(m, at, STR("error"), &m->error);
+}
+
 void rpc_read(struct rpc *m, const struct json *j, uint32_t node)
 {
     *m = (struct rpc){ .json = j,
@@ -82,11 +107,8 @@ void rpc_read(struct rpc *m, const struct json *j, uint32_t node)
                        .error = JSON_NONE };
     if (!json_is(j, node, JSON_OBJECT))
         return;
-    m->method_node = member(m, node, STR("method"));
-    m->id = member(m, node, STR("id"));
-    m->params = member(m, node, STR("params"));
-    m->result = member(m, node, STR("result"));
-    m->error = member(m, node, STR("error"));
+    json_each (j, node, at)
+        take_member(m, at);
     if (m->method_node != JSON_NONE)
         m->method = find_method(j, m->method_node);
     m->kind = kind_of(m);

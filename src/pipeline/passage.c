@@ -64,6 +64,8 @@ static struct message describe_passage(const struct tap *t, const struct passage
 {
     struct rpc m = { .kind = RPC_INVALID };
 
+    if (t->rpc.json && t->rpc.node == p->node)
+        return tap_describe(t, &t->rpc, p->index);
     if (p->node != JSON_NONE)
         rpc_read(&m, &t->json, p->node);
     return tap_describe(t, &m, p->index);
@@ -72,7 +74,7 @@ static struct message describe_passage(const struct tap *t, const struct passage
 static void say_forwarded(struct tap *t, const struct passage *p)
 {
     struct message message = describe_passage(t, p);
-    struct err ignored; /* the log counts what is lost */
+    UNINITIALIZED struct err ignored; /* the log counts what is lost */
 
     if (session_later(t->options.session, p->call, p->type, &message, p->release,
                       &ignored) < 0)

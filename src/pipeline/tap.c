@@ -457,22 +457,22 @@ static int take_notification(struct tap *t, const struct rpc *m, uint64_t index,
 static int take(struct tap *t, uint32_t node, uint64_t index, struct exchange *x,
                 uint64_t now, struct err *err)
 {
-    struct rpc m;
+    const struct rpc *m = &t->rpc;
 
-    rpc_read(&m, &t->json, node);
-    if (tap_is_refused(t, &m))
-        return tap_refuse(t, &m, index, err);
-    switch (m.kind) {
+    rpc_read(&t->rpc, &t->json, node);
+    if (tap_is_refused(t, m))
+        return tap_refuse(t, m, index, err);
+    switch (m->kind) {
     case RPC_REQUEST:
-        return take_request(t, &m, index, x, now, err);
+        return take_request(t, m, index, x, now, err);
     case RPC_NOTIFICATION:
-        return take_notification(t, &m, index, now, err);
+        return take_notification(t, m, index, now, err);
     case RPC_RESPONSE:
-        return take_response(t, &m, index, err);
+        return take_response(t, m, index, err);
     case RPC_INVALID:
         break;
     }
-    return put(t, &m, index, EVENT_MESSAGE_RECEIVED, EVENT_MESSAGE_FORWARDED, err);
+    return put(t, m, index, EVENT_MESSAGE_RECEIVED, EVENT_MESSAGE_FORWARDED, err);
 }
 
 str tap_text(str frame)
@@ -536,7 +536,7 @@ static int parse(struct tap *t, struct err *bad)
 
 static int record(struct tap *t, struct exchange *x, uint64_t now, struct err *err)
 {
-    struct err bad = { 0 };
+    UNINITIALIZED struct err bad; /* why it is no JSON: parse() looks at it then */
 
     if (parse(t, &bad) < 0)
         return take_invalid(t, err);
@@ -562,6 +562,7 @@ int tap_receive(struct tap *t, enum direction d, str frame, struct exchange *x,
     t->answered = 0;
     t->upto = 0;
     t->is_batch = false;
+    t->rpc.json = NULL; /* nothing is read yet */
     content_digest(&t->digest, t->frame, t->options.pepper);
     t->failing = record(t, x, now, err) < 0;
     if (t->failing)

@@ -115,6 +115,7 @@ struct tap {
     struct tap_options options;
     struct correlate asked[2]; /* requests by their direction */
     struct json json;          /* of the message at hand */
+    struct rpc rpc;            /* of its element that was read last */
     str frame;                 /* without its line end */
     struct content_hash digest;
     enum direction direction;
