@@ -2,22 +2,24 @@
 #include "evidence/event.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "base/clock.h"
 #include "base/codec.h"
 #include "base/err.h"
 #include "base/utf8.h"
 #include "json/jcs.h"
+#include "json/text.h"
 
-static const char *const type_names[] = {
-#define X(name, text) [EVENT_##name] = text,
+static const str type_names[] = {
+#define X(name, text) [EVENT_##name] = { text, sizeof(text) - 1 },
     EVENT_TYPES(X)
 #undef X
 };
 
 const char *event_type_name(enum event_type type)
 {
-    return type_names[type];
+    return type_names[type].p;
 }
 
 void event_init(struct event *e, enum event_type type)
@@ -37,7 +39,7 @@ void event_release(struct event *e)
 void event_copy(struct event *to, const struct event *from)
 {
     event_init(to, from->type);
-    memcpy(to->member, from->member, sizeof(to->member));
+    memcpy(to->member, from->member, from->count * sizeof(to->member[0]));
     to->count = from->count;
     to->failed = from->failed;
     buf_add(&to->text, buf_str(&from->text));
@@ -64,82 +66,105 @@ static unsigned place_of(struct event *e, const char *name)
     return i;
 }
 
-/* `"name":` stands; the value follows, then end_member(). */
-static struct event_member *begin_member(struct event *e, const char *name)
+/* `"name":` and room for `more` bytes behind it, which end_member() takes; NULL when it
+ * does not fit. */
+static char *begin_member(struct event *e, const char *name, size_t n, size_t more)
 {
-    static struct event_member nowhere;
-    size_t n = strlen(name), at = e->text.n;
-    char *to = e->count < EVENT_MEMBERS_MAX ? buf_room(&e->text, n + 3) : NULL;
+    size_t at = e->text.n;
+    char *to = e->count < EVENT_MEMBERS_MAX ? buf_room(&e->text, n + 3 + more) : NULL;
     struct event_member *m;
 
     if (!to) {
         e->failed = true;
-        return &nowhere;
+        return NULL;
     }
     to[0] = '"';
-    memcpy(to + 1, name, n);
-    to[n + 1] = '"';
-    to[n + 2] = ':';
-    e->text.n += n + 3;
-    m = &e->member[place_of(e, name)];
-    e->count++;
+    to = str_put(to + 1, str_of(name, n));
+    to[0] = '"';
+    to[1] = ':';
+    e->newest = place_of(e, name);
+    m = &e->member[e->newest];
     m->name = name;
     m->at = (uint16_t)at;
-    m->value = (uint16_t)e->text.n;
-    return m;
+    m->value = (uint16_t)(at + n + 3);
+    return to + 2;
 }
 
-static void end_member(struct event *e, struct event_member *m)
+/* The value ends here. */
+static void end_member(struct event *e, const char *end)
 {
-    e->failed |= e->text.failed;
+    struct event_member *m = &e->member[e->newest];
+
+    e->text.n = (size_t)(end - e->text.p);
     m->n = (uint16_t)(e->text.n - m->at);
+    e->count++;
 }
 
-void event_add_text(struct event *e, const char *name, str utf8)
+void event_add_json_as(struct event *e, const char *name, size_t n, str canonical)
 {
-    struct event_member *m = begin_member(e, name);
+    char *to = begin_member(e, name, n, canonical.n);
 
-    e->failed |= !jcs_add_text(&e->text, utf8);
-    end_member(e, m);
+    if (to)
+        end_member(e, str_put(to, canonical));
 }
 
-void event_add_cstr(struct event *e, const char *name, const char *utf8)
+/* One that needs escapes, or is no text. */
+static void add_escaped(struct event *e, const char *name, size_t n, str utf8)
 {
-    event_add_text(e, name, str_from(utf8));
+    char *to = begin_member(e, name, n, 0);
+
+    if (!to)
+        return;
+    e->text.n = (size_t)(to - e->text.p);
+    e->failed |= !jcs_add_text(&e->text, utf8) || e->text.failed;
+    end_member(e, e->text.p + e->text.n);
 }
 
-void event_add_int(struct event *e, const char *name, int64_t value)
+void event_add_text_as(struct event *e, const char *name, size_t n, str utf8)
 {
-    struct event_member *m = begin_member(e, name);
+    char *to;
 
+    if (!text_is_plain(utf8)) {
+        add_escaped(e, name, n, utf8);
+        return;
+    }
+    to = begin_member(e, name, n, utf8.n + 2);
+    if (!to)
+        return;
+    *to = '"';
+    to = str_put(to + 1, utf8);
+    *to = '"';
+    end_member(e, to + 1);
+}
+
+void event_add_int_as(struct event *e, const char *name, size_t n, int64_t value)
+{
+    char *to = begin_member(e, name, n, 1 + U64_DIGITS);
+
+    if (!to)
+        return;
     if (value > EVENT_INT_MAX || value < -EVENT_INT_MAX)
         e->failed = true;
-    buf_add_i64(&e->text, value);
-    end_member(e, m);
-}
-
-void event_add_bool(struct event *e, const char *name, bool value)
-{
-    struct event_member *m = begin_member(e, name);
-
-    buf_add(&e->text, value ? STR("true") : STR("false"));
-    end_member(e, m);
+    if (value < 0)
+        *to++ = '-';
+    end_member(e, to + u64_format(to, value < 0 ? 0 - (uint64_t)value : (uint64_t)value));
 }
 
 void event_add_digest(struct event *e, const char *name, const struct digest *d)
 {
-    struct event_member *m = begin_member(e, name);
+    char text[7 + 2 * DIGEST_SIZE] = "sha256:";
 
-    buf_add_char(&e->text, '"');
-    digest_add_tagged(&e->text, d);
-    buf_add_char(&e->text, '"');
-    end_member(e, m);
+    digest_hex(text + 7, d);
+    event_add_text(e, name, str_of(text, sizeof(text)));
 }
 
 void event_add_texts(struct event *e, const char *name, const str *utf8, size_t count)
 {
-    struct event_member *m = begin_member(e, name);
+    char *to = begin_member(e, name, strlen(name), 0);
 
+    if (!to)
+        return;
+    e->text.n = (size_t)(to - e->text.p);
     buf_add_char(&e->text, '[');
     for (size_t i = 0; i < count; i++) {
         if (i)
@@ -147,15 +172,17 @@ void event_add_texts(struct event *e, const char *name, const str *utf8, size_t 
         e->failed |= !jcs_add_text(&e->text, utf8[i]);
     }
     buf_add_char(&e->text, ']');
-    end_member(e, m);
+    e->failed |= e->text.failed;
+    end_member(e, e->text.p + e->text.n);
 }
 
 void event_add_actor(struct event *e, int64_t pid, int64_t uid)
 {
-    struct event_member *m = begin_member(e, "actor");
+    char text[64];
+    int n = snprintf(text, sizeof(text), "{\"pid\":%" PRId64 ",\"uid\":%" PRId64 "}", pid,
+                     uid);
 
-    buf_printf(&e->text, "{\"pid\":%" PRId64 ",\"uid\":%" PRId64 "}", pid, uid);
-    end_member(e, m);
+    event_add_json_as(e, "actor", 5, str_of(text, (size_t)n));
 }
 
 str event_value(const struct event *e, const char *name)
@@ -186,7 +213,7 @@ void event_add_foreign(struct event *e, const char *name, const char *sha256_nam
     struct digest d;
     str head;
 
-    if (source.n <= EVENT_FOREIGN_MAX && utf8_valid(source)) {
+    if (source.n <= EVENT_FOREIGN_MAX && (text_is_plain(source) || utf8_valid(source))) {
         event_add_text(e, name, source);
         return;
     }
@@ -204,36 +231,30 @@ static const char *const common[] = { "prev", "seq", "ts", "type", "v", "writer"
 
 #define COMMON_ROOM 256 /* bytes of them all, beside the name of the writer */
 
-static char *put(char *to, str s)
-{
-    memcpy(to, s.p, s.n);
-    return to + s.n;
-}
-
 static char *put_common(char *to, unsigned which, const struct event *e,
                         const struct event_place *place)
 {
     switch (which) {
     case 0:
-        to = put(to, STR("\"prev\":\""));
+        to = str_put(to, STR("\"prev\":\""));
         digest_hex(to, &place->prev);
-        return put(to + 2 * DIGEST_SIZE, STR("\","));
+        return str_put(to + 2 * DIGEST_SIZE, STR("\","));
     case 1:
-        to = put(to, STR("\"seq\":"));
+        to = str_put(to, STR("\"seq\":"));
         to += u64_format(to, place->seq);
-        return put(to, STR(","));
+        return str_put(to, STR(","));
     case 2:
-        to = put(to, STR("\"ts\":\""));
+        to = str_put(to, STR("\"ts\":\""));
         clock_format(to, place->ts);
-        return put(to + CLOCK_TEXT, STR("\","));
+        return str_put(to + CLOCK_TEXT, STR("\","));
     case 3:
-        to = put(put(to, STR("\"type\":\"")), str_from(type_names[e->type]));
-        return put(to, STR("\","));
+        to = str_put(str_put(to, STR("\"type\":\"")), type_names[e->type]);
+        return str_put(to, STR("\","));
     case 4:
-        return put(to, STR("\"v\":1,"));
+        return str_put(to, STR("\"v\":1,"));
     default:
-        to = put(put(to, STR("\"writer\":\"")), str_from(place->writer));
-        return put(to, STR("\","));
+        to = str_put(str_put(to, STR("\"writer\":\"")), str_from(place->writer));
+        return str_put(to, STR("\","));
     }
 }
 
@@ -253,7 +274,7 @@ static char *put_members(char *to, const struct event *e, const struct event_pla
     for (unsigned i = 0; i < e->count; i++) {
         while (next < COUNT(common) && comes_first(common[next], e->member[i].name))
             to = put_common(to, next++, e, place);
-        to = put(to, str_of(e->text.p + e->member[i].at, e->member[i].n));
+        to = str_put(to, str_of(e->text.p + e->member[i].at, e->member[i].n));
         *to++ = ',';
     }
     while (next < COUNT(common))
@@ -272,13 +293,13 @@ int event_compose(struct buf *out, const struct event *e, const struct event_pla
         return err_set(err, ERR_LIMIT,
                        "event '%s' has a member or byte too many, or text that is not "
                        "UTF-8",
-                       type_names[e->type]);
+                       type_names[e->type].p);
     if (!to)
         return buf_check(out, "the batch of events", err);
     end = put_members(to, e, place);
     if (end - to > EVENT_LINE_MAX)
         return err_set(err, ERR_LIMIT, "event '%s' is larger than %d bytes",
-                       type_names[e->type], EVENT_LINE_MAX);
+                       type_names[e->type].p, EVENT_LINE_MAX);
     out->n += (size_t)(end - to);
     return 0;
 }

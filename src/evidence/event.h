@@ -80,6 +80,7 @@ struct event {
         uint16_t at, n;          /* `"name":value` in `text` */
         uint16_t value;          /* where the value begins in it */
     } member[EVENT_MEMBERS_MAX]; /* sorted by name */
+    unsigned newest;             /* the one that was added last */
     struct buf text;
     bool failed; /* too many members, two of a name, values beyond a limit */
 };
@@ -88,11 +89,33 @@ void event_init(struct event *e, enum event_type type); /* may be called again: 
 void event_release(struct event *e);
 void event_copy(struct event *to, const struct event *from); /* `to` is reused */
 
-void event_add_text(struct event *e, const char *name, str utf8);
-void event_add_cstr(struct event *e, const char *name, const char *utf8);
-void event_add_int(struct event *e, const char *name, int64_t value);
-void event_add_bool(struct event *e, const char *name, bool value);
+/* A name is a literal, so that its length costs nothing where it is inlined. Members that
+ * come in their canonical order need no sorting. */
+void event_add_text_as(struct event *e, const char *name, size_t n, str utf8);
+void event_add_json_as(struct event *e, const char *name, size_t n, str canonical);
+void event_add_int_as(struct event *e, const char *name, size_t n, int64_t value);
 void event_add_digest(struct event *e, const char *name, const struct digest *d);
+
+static inline void event_add_text(struct event *e, const char *name, str utf8)
+{
+    event_add_text_as(e, name, strlen(name), utf8);
+}
+
+static inline void event_add_cstr(struct event *e, const char *name, const char *utf8)
+{
+    event_add_text_as(e, name, strlen(name), str_from(utf8));
+}
+
+static inline void event_add_int(struct event *e, const char *name, int64_t value)
+{
+    event_add_int_as(e, name, strlen(name), value);
+}
+
+static inline void event_add_bool(struct event *e, const char *name, bool value)
+{
+    event_add_json_as(e, name, strlen(name), value ? STR("true") : STR("false"));
+}
+
 void event_add_texts(struct event *e, const char *name, const str *utf8, size_t count);
 void event_add_actor(struct event *e, int64_t pid, int64_t uid); /* who intervened */
 

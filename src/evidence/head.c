@@ -140,6 +140,14 @@ void head_close(struct head *h)
     *h = (struct head){ .fd = -1 };
 }
 
+/* Only as many hashes as there are. */
+void head_state_copy(struct head_state *to, const struct head_state *from)
+{
+    memcpy(to, from,
+           offsetof(struct head_state, range.hash) +
+               range_count(from->range.size) * sizeof(from->range.hash[0]));
+}
+
 static bool slot_valid(const struct slot *s)
 {
     return s->sum != 0 && s->sum == slot_sum(s);

@@ -30,6 +30,8 @@ struct head_state {
     struct range range;
 };
 
+void head_state_copy(struct head_state *to, const struct head_state *from);
+
 struct head_file;
 
 struct head {

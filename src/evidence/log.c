@@ -240,7 +240,7 @@ static int look_at_place(struct log *log, struct err *err)
 int log_load(struct log *log, struct err *err)
 {
     uint64_t suspect;
-    struct err ignored;
+    UNINITIALIZED struct err ignored;
 
     if (look_at_place(log, err) < 0 ||
         (head_suspect(&log->head, &suspect) && log_reseat(log, err) < 0))
@@ -293,16 +293,22 @@ uint64_t log_lost_total(const struct log *log)
     return log->lost_total;
 }
 
+/* Is there a loss that has no `gap` event yet? The batch is to tell of it. */
+static bool take_gap(struct log *log)
+{
+    pthread_mutex_lock(&log->loss_mutex);
+    log->gap.events = log->loss.events;
+    if (log->loss.events)
+        log->gap = log->loss;
+    pthread_mutex_unlock(&log->loss_mutex);
+    return log->gap.events > 0;
+}
+
 static int put_gap(struct log *log, struct err *err)
 {
     CLEANUP(event_release) struct event e = { 0 };
     char from[CLOCK_TEXT], to[CLOCK_TEXT];
 
-    pthread_mutex_lock(&log->loss_mutex);
-    log->gap = log->loss;
-    pthread_mutex_unlock(&log->loss_mutex);
-    if (log->gap.events == 0)
-        return 0;
     clock_format(from, log->gap.from);
     clock_format(to, log->gap.to);
     event_init(&e, EVENT_GAP);
@@ -366,8 +372,9 @@ int log_begin(struct log *log, struct err *err)
         return -1;
     }
     log->current = false; /* until the batch is written */
-    log->next = log->state;
-    if (put_repairs(log, err) < 0 || put_gap(log, err) < 0) {
+    head_state_copy(&log->next, &log->state);
+    if ((log->repair_count && put_repairs(log, err) < 0) ||
+        (take_gap(log) && put_gap(log, err) < 0)) {
         log_unlock(log);
         return -1;
     }
@@ -435,10 +442,8 @@ static int begin_segment(struct log *log, uint64_t first, struct err *err)
 /* The batch does not fit: it opens the next segment. No fsync here; log_sync() knows. */
 static int rotate(struct log *log, struct err *err)
 {
-    struct head_state old = log->state;
+    const struct head_state old = log->state;
 
-    if (old.offset == 0 || old.offset + log->batch.n <= log->segment_max)
-        return 0;
     if (begin_segment(log, old.range.size, err) == 0)
         return 0;
     log->state = old;
@@ -446,21 +451,26 @@ static int rotate(struct log *log, struct err *err)
     return -1;
 }
 
+/* A short write is undone by its writer. If even that fails, the next one who takes the
+ * lock finds a torn tail. */
+static int undo_write(struct log *log, struct err *err)
+{
+    struct err undo;
+
+    if (file_set_size(log->segment_fd, log->state.offset, &undo) < 0)
+        err_wrap(err, "a short write could not be undone");
+    return -1;
+}
+
 static int write_batch(struct log *log, struct err *err)
 {
     size_t written;
 
-    if (rotate(log, err) < 0)
+    if (log->state.offset && log->state.offset + log->batch.n > log->segment_max &&
+        rotate(log, err) < 0)
         return -1;
-    if (file_write(log->segment_fd, buf_str(&log->batch), &written, err) < 0) {
-        /* A short write is undone by its writer. If even that fails, the next one who
-         * takes the lock finds a torn tail. */
-        struct err undo;
-
-        if (written && file_set_size(log->segment_fd, log->state.offset, &undo) < 0)
-            err_wrap(err, "a short write could not be undone");
-        return -1;
-    }
+    if (file_write(log->segment_fd, buf_str(&log->batch), &written, err) < 0)
+        return written ? undo_write(log, err) : -1;
     log->next.segment = log->state.segment;
     log->next.offset = log->state.offset + log->batch.n;
     head_write(&log->head, &log->next);
@@ -475,7 +485,7 @@ int log_commit(struct log *log, uint64_t *upto, struct err *err)
     if (r == 0) {
         log->repair_count = 0;
         settle_gap(log);
-        log->state = log->next;
+        head_state_copy(&log->state, &log->next);
         log->current = true;
     }
     log_unlock(log);

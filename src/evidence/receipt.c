@@ -2,6 +2,7 @@
 #include "evidence/receipt.h"
 
 #include "base/clock.h"
+#include "base/codec.h"
 #include "base/err.h"
 #include "json/jcs.h"
 
@@ -98,118 +99,127 @@ void receipt_of_call(struct receipt *r, const struct call *c,
 
 /* --- composing; members in canonical order --- */
 
-struct writer {
-    struct buf *out;
-    bool rest; /* something stands before */
-};
+/* Every member with its comma; the last one's becomes the brace. `name` is a literal. */
+#define NAMED(name) STR("\"" name "\":")
 
-static void add_name(struct writer *w, const char *name)
+static void add_json(struct buf *out, str name, str json)
 {
-    buf_add(w->out, w->rest ? STR(",\"") : STR("{\""));
-    buf_add(w->out, str_from(name));
-    buf_add(w->out, STR("\":"));
-    w->rest = true;
+    str value = json.p ? json : STR("null");
+    char *to = buf_room(out, name.n + value.n + 1);
+
+    if (!to)
+        return;
+    to = str_put(str_put(to, name), value);
+    *to++ = ',';
+    out->n = (size_t)(to - out->p);
 }
 
-static void add_json(struct writer *w, const char *name, str json)
+static void add_text(struct buf *out, str name, str text)
 {
-    add_name(w, name);
-    buf_add(w->out, json.p ? json : STR("null"));
-}
-
-static void add_text(struct writer *w, const char *name, str text)
-{
-    add_name(w, name);
-    if (text.p)
-        jcs_add_string(w->out, text);
-    else
-        buf_add(w->out, STR("null"));
-}
-
-static void add_count(struct writer *w, const char *name, uint64_t value)
-{
-    add_name(w, name);
-    buf_add_u64(w->out, value);
-}
-
-static void add_bool(struct writer *w, const char *name, bool value)
-{
-    add_json(w, name, value ? STR("true") : STR("false"));
-}
-
-static void add_time(struct writer *w, const char *name, int64_t ms)
-{
-    char text[CLOCK_TEXT];
-
-    if (ms == RECEIPT_NO_TIME) {
-        add_json(w, name, (str){ NULL, 0 });
+    if (!text.p) {
+        add_json(out, name, text);
         return;
     }
-    clock_format(text, ms);
-    add_text(w, name, str_of(text, sizeof(text)));
+    buf_add(out, name);
+    jcs_add_string(out, text);
+    buf_add_char(out, ',');
 }
 
-static void add_call_facts(struct writer *w, const struct receipt *r)
+static void add_count(struct buf *out, str name, uint64_t value)
 {
-    add_json(w, "arguments_content", r->arguments_content);
-    add_text(w, "arguments_hash", r->arguments_hash);
+    char digits[U64_DIGITS];
+
+    add_json(out, name, str_of(digits, u64_format(digits, value)));
+}
+
+static void add_bool(struct buf *out, str name, bool value)
+{
+    add_json(out, name, value ? STR("true") : STR("false"));
+}
+
+static void add_time(struct buf *out, str name, int64_t ms)
+{
+    char text[1 + CLOCK_TEXT + 1] = "\"";
+
+    if (ms == RECEIPT_NO_TIME) {
+        add_json(out, name, (str){ NULL, 0 });
+        return;
+    }
+    clock_format(text + 1, ms);
+    text[1 + CLOCK_TEXT] = '"';
+    add_json(out, name, str_of(text, sizeof(text)));
+}
+
+static void add_places(struct buf *out, str name, const uint64_t seq[static 2])
+{
+    char text[2 * U64_DIGITS + 3] = "[", *to = text + 1;
+
+    to += u64_format(to, seq[0]);
+    *to++ = ',';
+    to += u64_format(to, seq[1]);
+    *to++ = ']';
+    add_json(out, name, str_of(text, (size_t)(to - text)));
+}
+
+static void add_call_facts(struct buf *out, const struct receipt *r)
+{
+    add_json(out, NAMED("arguments_content"), r->arguments_content);
+    add_text(out, NAMED("arguments_hash"), r->arguments_hash);
     if (r->duration_ms < 0)
-        add_json(w, "duration_ms", (str){ NULL, 0 });
+        add_json(out, NAMED("duration_ms"), (str){ NULL, 0 });
     else
-        add_count(w, "duration_ms", (uint64_t)r->duration_ms);
-    add_text(w, "integration_source", STR(RECEIPT_SOURCE));
-    add_text(w, "invocation_id", r->invocation_id);
-    add_name(w, "log_seq");
-    buf_printf(w->out, "[%llu,%llu]", (unsigned long long)r->log_seq[0],
-               (unsigned long long)r->log_seq[1]);
+        add_count(out, NAMED("duration_ms"), (uint64_t)r->duration_ms);
+    add_text(out, NAMED("integration_source"), STR(RECEIPT_SOURCE));
+    add_text(out, NAMED("invocation_id"), r->invocation_id);
+    add_places(out, NAMED("log_seq"), r->log_seq);
     if (r->mcp_request_id_is_number)
-        add_json(w, "mcp_request_id", r->mcp_request_id);
+        add_json(out, NAMED("mcp_request_id"), r->mcp_request_id);
     else
-        add_text(w, "mcp_request_id", r->mcp_request_id);
-    add_bool(w, "modified", r->modified);
-    add_text(w, "outcome", str_from(r->outcome));
-    add_text(w, "outcome_reason", r->outcome_reason);
-    add_text(w, "parent_receipt_id", r->parent_receipt_id);
+        add_text(out, NAMED("mcp_request_id"), r->mcp_request_id);
+    add_bool(out, NAMED("modified"), r->modified);
+    add_text(out, NAMED("outcome"), str_from(r->outcome));
+    add_text(out, NAMED("outcome_reason"), r->outcome_reason);
+    add_text(out, NAMED("parent_receipt_id"), r->parent_receipt_id);
 }
 
-static void add_policy_facts(struct writer *w, const struct receipt *r)
+static void add_policy_facts(struct buf *out, const struct receipt *r)
 {
-    add_time(w, "policy_decided_at", r->policy_decided_at);
-    add_text(w, "policy_hash", r->policy_hash);
-    add_text(w, "policy_reason", r->policy_reason);
-    add_text(w, "policy_ref", r->policy_ref);
-    add_text(w, "policy_verdict", r->policy_verdict);
-    add_text(w, "proxy_version", r->session->proxy_version);
+    add_time(out, NAMED("policy_decided_at"), r->policy_decided_at);
+    add_text(out, NAMED("policy_hash"), r->policy_hash);
+    add_text(out, NAMED("policy_reason"), r->policy_reason);
+    add_text(out, NAMED("policy_ref"), r->policy_ref);
+    add_text(out, NAMED("policy_verdict"), r->policy_verdict);
+    add_text(out, NAMED("proxy_version"), r->session->proxy_version);
     if (r->rebuilt)
-        add_bool(w, "rebuilt", true);
-    add_text(w, "receipt_id", r->receipt_id);
+        add_bool(out, NAMED("rebuilt"), true);
+    add_text(out, NAMED("receipt_id"), r->receipt_id);
 }
 
-static void add_wire_facts(struct writer *w, const struct receipt *r)
+static void add_wire_facts(struct buf *out, const struct receipt *r)
 {
-    add_text(w, "request_digest", r->request_digest);
-    add_time(w, "request_observed_at", r->request_observed_at);
-    add_text(w, "response_digest", r->response_digest);
-    add_time(w, "response_observed_at", r->response_observed_at);
-    add_json(w, "result_content", r->result_content);
-    add_text(w, "result_hash", r->result_hash);
+    add_text(out, NAMED("request_digest"), r->request_digest);
+    add_time(out, NAMED("request_observed_at"), r->request_observed_at);
+    add_text(out, NAMED("response_digest"), r->response_digest);
+    add_time(out, NAMED("response_observed_at"), r->response_observed_at);
+    add_json(out, NAMED("result_content"), r->result_content);
+    add_text(out, NAMED("result_hash"), r->result_hash);
     if (r->has_result_is_error)
-        add_bool(w, "result_is_error", r->result_is_error);
+        add_bool(out, NAMED("result_is_error"), r->result_is_error);
     else
-        add_json(w, "result_is_error", (str){ NULL, 0 });
+        add_json(out, NAMED("result_is_error"), (str){ NULL, 0 });
 }
 
-static void add_session_facts(struct writer *w, const struct receipt *r)
+static void add_session_facts(struct buf *out, const struct receipt *r)
 {
-    add_text(w, "schema_version", STR(RECEIPT_SCHEMA));
-    add_count(w, "seq", r->seq);
-    add_text(w, "server_id", r->session->server_id);
-    add_text(w, "server_transport", r->session->transport);
-    add_text(w, "session_id", r->session->id);
-    add_time(w, "timestamp", r->timestamp);
-    add_text(w, "tool_name", r->tool_name);
-    add_text(w, "trace_id", r->trace_id);
-    add_text(w, "type", STR("mcp_tool_call"));
+    add_text(out, NAMED("schema_version"), STR(RECEIPT_SCHEMA));
+    add_count(out, NAMED("seq"), r->seq);
+    add_text(out, NAMED("server_id"), r->session->server_id);
+    add_text(out, NAMED("server_transport"), r->session->transport);
+    add_text(out, NAMED("session_id"), r->session->id);
+    add_time(out, NAMED("timestamp"), r->timestamp);
+    add_text(out, NAMED("tool_name"), r->tool_name);
+    add_text(out, NAMED("trace_id"), r->trace_id);
+    add_text(out, NAMED("type"), STR("mcp_tool_call"));
 }
 
 /* What ends a line for the public verifier, in UTF-8, and how we write it. */
@@ -267,7 +277,8 @@ static bool has_line_end(str s)
 
 static int finish_line(struct receipt_line *out, struct err *err)
 {
-    buf_add_char(&out->canonical, '}');
+    if (!out->canonical.failed)
+        out->canonical.p[out->canonical.n - 1] = '}';
     if (buf_check(&out->canonical, "the receipt", err) < 0)
         return -1;
     out->line = buf_str(&out->canonical);
@@ -279,22 +290,23 @@ static int finish_line(struct receipt_line *out, struct err *err)
     return buf_check(&out->escaped, "the receipt", err);
 }
 
-static struct writer begin_line(struct receipt_line *out)
+static struct buf *begin_line(struct receipt_line *out)
 {
     out->canonical.max = out->escaped.max = RECEIPT_MAX;
     buf_reset(&out->canonical);
     buf_reset(&out->escaped);
-    return (struct writer){ &out->canonical, false };
+    buf_add_char(&out->canonical, '{');
+    return &out->canonical;
 }
 
 int receipt_compose(struct receipt_line *out, const struct receipt *r, struct err *err)
 {
-    struct writer w = begin_line(out);
+    struct buf *line = begin_line(out);
 
-    add_call_facts(&w, r);
-    add_policy_facts(&w, r);
-    add_wire_facts(&w, r);
-    add_session_facts(&w, r);
+    add_call_facts(line, r);
+    add_policy_facts(line, r);
+    add_wire_facts(line, r);
+    add_session_facts(line, r);
     return finish_line(out, err);
 }
 
@@ -314,48 +326,48 @@ void receipt_counts_add(struct receipt_counts *c, enum event_type type, bool has
     c->receipts += type == EVENT_RECEIPT;
 }
 
-static void add_part_facts(struct writer *w, const struct metadata *m)
+static void add_part_facts(struct buf *out, const struct metadata *m)
 {
-    add_count(w, "calls", m->counts.calls);
-    add_count(w, "calls_open", m->calls_open);
-    add_text(w, "client_transport", m->session->client_transport);
-    add_count(w, "denied", m->counts.denied);
-    add_time(w, "ended_at", m->ended_at);
-    add_count(w, "events", m->counts.events);
-    add_bool(w, "final", m->final);
-    add_text(w, "integration_source", STR(RECEIPT_SOURCE));
-    add_count(w, "interventions", m->counts.interventions);
-    add_count(w, "log_from", m->log_from);
-    add_count(w, "log_to", m->log_to);
-    add_count(w, "lost", m->counts.lost);
-    add_count(w, "part", m->part);
-    add_text(w, "policy_hash", m->session->policy_hash);
-    add_text(w, "previous_pack_root_sha256", m->previous_pack_root_sha256);
-    add_text(w, "profile", m->session->profile);
-    add_text(w, "proxy_version", m->session->proxy_version);
-    add_text(w, "reason", m->reason);
+    add_count(out, NAMED("calls"), m->counts.calls);
+    add_count(out, NAMED("calls_open"), m->calls_open);
+    add_text(out, NAMED("client_transport"), m->session->client_transport);
+    add_count(out, NAMED("denied"), m->counts.denied);
+    add_time(out, NAMED("ended_at"), m->ended_at);
+    add_count(out, NAMED("events"), m->counts.events);
+    add_bool(out, NAMED("final"), m->final);
+    add_text(out, NAMED("integration_source"), STR(RECEIPT_SOURCE));
+    add_count(out, NAMED("interventions"), m->counts.interventions);
+    add_count(out, NAMED("log_from"), m->log_from);
+    add_count(out, NAMED("log_to"), m->log_to);
+    add_count(out, NAMED("lost"), m->counts.lost);
+    add_count(out, NAMED("part"), m->part);
+    add_text(out, NAMED("policy_hash"), m->session->policy_hash);
+    add_text(out, NAMED("previous_pack_root_sha256"), m->previous_pack_root_sha256);
+    add_text(out, NAMED("profile"), m->session->profile);
+    add_text(out, NAMED("proxy_version"), m->session->proxy_version);
+    add_text(out, NAMED("reason"), m->reason);
     if (m->rebuilt)
-        add_bool(w, "rebuilt", true);
-    add_text(w, "receipt_id", m->receipt_id);
-    add_count(w, "requests", m->counts.requests);
+        add_bool(out, NAMED("rebuilt"), true);
+    add_text(out, NAMED("receipt_id"), m->receipt_id);
+    add_count(out, NAMED("requests"), m->counts.requests);
 }
 
 int metadata_compose(struct receipt_line *out, const struct metadata *m, struct err *err)
 {
-    struct writer w = begin_line(out);
+    struct buf *line = begin_line(out);
 
-    add_part_facts(&w, m);
-    add_text(&w, "schema_version", STR(RECEIPT_SCHEMA));
-    add_count(&w, "seq", m->seq);
-    add_text(&w, "server_id", m->session->server_id);
-    add_text(&w, "server_transport", m->session->transport);
-    add_bool(&w, "session_complete", m->complete);
-    add_text(&w, "session_id", m->session->id);
-    add_time(&w, "started_at", m->session->started_at);
-    add_time(&w, "timestamp", m->timestamp);
-    add_text(&w, "trace_id", m->session->id);
-    add_text(&w, "type", STR("session_metadata"));
-    add_count(&w, "undelivered", receipt_undelivered(&m->counts));
+    add_part_facts(line, m);
+    add_text(line, NAMED("schema_version"), STR(RECEIPT_SCHEMA));
+    add_count(line, NAMED("seq"), m->seq);
+    add_text(line, NAMED("server_id"), m->session->server_id);
+    add_text(line, NAMED("server_transport"), m->session->transport);
+    add_bool(line, NAMED("session_complete"), m->complete);
+    add_text(line, NAMED("session_id"), m->session->id);
+    add_time(line, NAMED("started_at"), m->session->started_at);
+    add_time(line, NAMED("timestamp"), m->timestamp);
+    add_text(line, NAMED("trace_id"), m->session->id);
+    add_text(line, NAMED("type"), STR("session_metadata"));
+    add_count(line, NAMED("undelivered"), receipt_undelivered(&m->counts));
     return finish_line(out, err);
 }
 

@@ -59,12 +59,10 @@ static int find_end(struct receipts *r, struct err *err)
     return last == '\n' ? 0 : receipts_append(r, STR(""), err);
 }
 
-int receipts_open(struct receipts *r, bool sync, struct err *err)
+static int open_file(struct receipts *r, bool sync, struct err *err)
 {
     char path[FILE_PATH_MAX];
 
-    if (r->fd >= 0)
-        return 0;
     if (file_make_dirs(r->dir, 0700, err) < 0 ||
         path_join(path, r->dir, r->name, err) < 0)
         return -1;
@@ -78,10 +76,24 @@ int receipts_open(struct receipts *r, bool sync, struct err *err)
     return 0;
 }
 
+int receipts_open(struct receipts *r, bool sync, struct err *err)
+{
+    return r->fd >= 0 ? 0 : open_file(r, sync, err);
+}
+
 void receipts_close(struct receipts *r)
 {
     file_close(&r->fd);
     buf_release(&r->line);
+}
+
+static int undo_append(struct receipts *r, struct err *err)
+{
+    struct err undo;
+
+    if (file_set_size(r->fd, r->size, &undo) < 0)
+        err_wrap(err, "a short write could not be undone");
+    return err_wrap(err, "cannot write a receipt to '%s'", r->name);
 }
 
 int receipts_append(struct receipts *r, str line, struct err *err)
@@ -93,13 +105,8 @@ int receipts_append(struct receipts *r, str line, struct err *err)
     buf_add_char(&r->line, '\n');
     if (buf_check(&r->line, "the receipt", err) < 0)
         return -1;
-    if (file_write(r->fd, buf_str(&r->line), NULL, err) < 0) {
-        struct err undo;
-
-        if (file_set_size(r->fd, r->size, &undo) < 0)
-            err_wrap(err, "a short write could not be undone");
-        return err_wrap(err, "cannot write a receipt to '%s'", r->name);
-    }
+    if (file_write(r->fd, buf_str(&r->line), NULL, err) < 0)
+        return undo_append(r, err);
     r->size += line.n + 1;
     return 0;
 }

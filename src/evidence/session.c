@@ -200,18 +200,18 @@ int session_transport(struct session *s, const char *transport, struct err *err)
 void message_event(struct event *e, enum event_type type, const struct message *m)
 {
     event_init(e, type);
-    event_add_cstr(e, "dir", m->dir);
-    event_add_cstr(e, "kind", m->kind);
-    event_add_int(e, "bytes", (int64_t)m->bytes);
-    event_add_text(e, "digest", m->digest);
-    if (m->method.p)
-        event_add_foreign(e, "method", "method_sha256", m->method);
-    if (m->id.p)
-        event_add_foreign(e, "id", "id_sha256", m->id);
-    if (m->tool.p)
-        event_add_foreign(e, "tool", "tool_sha256", m->tool);
     if (m->in_batch)
         event_add_int(e, "batch", (int64_t)m->batch);
+    event_add_int(e, "bytes", (int64_t)m->bytes);
+    event_add_text(e, "digest", m->digest);
+    event_add_cstr(e, "dir", m->dir);
+    if (m->id.p)
+        event_add_foreign(e, "id", "id_sha256", m->id);
+    event_add_cstr(e, "kind", m->kind);
+    if (m->method.p)
+        event_add_foreign(e, "method", "method_sha256", m->method);
+    if (m->tool.p)
+        event_add_foreign(e, "tool", "tool_sha256", m->tool);
 }
 
 static void add_optional(struct event *e, const char *name, str text)
