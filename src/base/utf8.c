@@ -64,6 +64,15 @@ size_t utf8_put(char out[static 4], uint32_t c)
     return 4;
 }
 
+void utf8_add(struct buf *out, uint32_t code_point)
+{
+    char bytes[4];
+    size_t n = utf8_put(bytes, code_point);
+
+    for (size_t i = 0; i < n; i++)
+        buf_add_char(out, bytes[i]);
+}
+
 /* Bytes at the front that are ASCII, eight at a time. */
 static size_t ascii_length(str s)
 {

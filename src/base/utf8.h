@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/str.h"
 
 /* Decode the first code point of s; returns its length in bytes, 0 when s is empty or
@@ -14,6 +15,7 @@ size_t utf8_next(str s, uint32_t *code_point);
 
 /* Writes 1 to 4 bytes and returns how many. */
 size_t utf8_put(char out[static 4], uint32_t code_point);
+void utf8_add(struct buf *out, uint32_t code_point);
 
 bool utf8_valid(str s);
 

@@ -78,7 +78,6 @@ static bool add_decoded(struct buf *out, str contents)
         const char *slash = memchr(contents.p, '\\', contents.n);
         size_t plain = slash ? (size_t)(slash - contents.p) : contents.n;
         uint32_t code_point;
-        char utf8[4];
         size_t n;
 
         buf_add(out, str_first(contents, plain));
@@ -91,7 +90,7 @@ static bool add_decoded(struct buf *out, str contents)
                 out->n = before;
             return false;
         }
-        buf_add(out, str_of(utf8, utf8_put(utf8, code_point)));
+        utf8_add(out, code_point);
         contents = str_skip(contents, n);
     }
     return true;

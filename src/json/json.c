@@ -504,17 +504,14 @@ void json_unescape(const struct json *j, uint32_t node, struct buf *out)
         const char *slash = memchr(rest.p, '\\', rest.n);
         size_t plain = slash ? (size_t)(slash - rest.p) : rest.n;
         uint32_t c = 0;
-        char bytes[4];
-        size_t used, n;
+        size_t used;
 
         buf_add(out, str_first(rest, plain));
         rest = str_skip(rest, plain);
         used = text_escape(rest, &c);
         if (used == 0)
             return;
-        n = utf8_put(bytes, c);
-        for (size_t i = 0; i < n; i++)
-            buf_add_char(out, bytes[i]);
+        utf8_add(out, c);
         rest = str_skip(rest, used);
     }
 }
