@@ -61,7 +61,8 @@ int session_part(struct session *s, const char *previous_root, struct session_cu
 
     if (s->history.ended)
         return err_set(err, ERR_REFUSED, "the session has ended");
-    if (session_flush(s, err) < 0 || session_prepare_receipt(s, id, "smd_", 1, err) < 0 ||
+    if (session_write(s, err) < 0 || session_flush(s, err) < 0 ||
+        session_prepare_receipt(s, id, "smd_", 1, err) < 0 ||
         session_begin(s, 1, err) < 0)
         return -1;
     m = describe(s, id, previous_root);
@@ -210,7 +211,8 @@ int session_end(struct session *s, const struct session_ending *ending,
 
     if (s->history.closed)
         return err_set(err, ERR_REFUSED, "the session has ended");
-    if (check_ending(ending, err) < 0 || session_flush(s, err) < 0)
+    if (check_ending(ending, err) < 0 || session_write(s, err) < 0 ||
+        session_flush(s, err) < 0)
         return -1;
     if (!s->history.ended && settle_calls(s, ending->open_calls, err) < 0)
         return -1;

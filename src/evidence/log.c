@@ -62,112 +62,6 @@ void log_tell(const struct log *log, const char *fmt, ...)
     log->say(log->say_ctx, sentence);
 }
 
-/* --- the lock --- */
-
-static int64_t monotonic_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
-/* Uncontended at once, then politely: the others hold it for microseconds. */
-static void wait_a_little(unsigned round)
-{
-    struct timespec t = { 0, round < 40 ? 50000 : 2000000 };
-
-    if (round < 20)
-        sched_yield();
-    else
-        nanosleep(&t, NULL);
-}
-
-static int flock_bounded(struct log *log, struct err *err)
-{
-    int64_t until = 0;
-
-    for (unsigned round = 0;; round++) {
-        if (file_lock(log->lock_fd, LOCK_EX | LOCK_NB) == 0)
-            return 0;
-        if (errno != EWOULDBLOCK)
-            return err_errno(err, "cannot lock the log");
-        if (round == 0)
-            until = monotonic_ms() + LOG_LOCK_WAIT;
-        else if (monotonic_ms() >= until)
-            return err_set(err, ERR_TIMEOUT,
-                           "process %d has held the lock of the log for %d ms; it may be "
-                           "stopped",
-                           (int)head_owner(&log->head), LOG_LOCK_WAIT);
-        wait_a_little(round);
-    }
-}
-
-/* What this thread holds on to between batches. */
-static _Thread_local struct {
-    const struct log *log;
-    bool kept; /* its lock is ours */
-} hold;
-
-int log_lock(struct log *log, struct err *err)
-{
-    struct timespec until;
-
-    if (hold.log == log && hold.kept) {
-        log->locked = true;
-        return 0;
-    }
-    if (pthread_mutex_trylock(&log->mutex) != 0) {
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_sec += LOG_LOCK_WAIT / 1000;
-        if (pthread_mutex_clocklock(&log->mutex, CLOCK_MONOTONIC, &until) != 0)
-            return err_set(err, ERR_TIMEOUT, "a thread has held the log for %d ms",
-                           LOG_LOCK_WAIT);
-    }
-    if (flock_bounded(log, err) < 0) {
-        pthread_mutex_unlock(&log->mutex);
-        return -1;
-    }
-    log->locked = true;
-    log->current = false;
-    head_set_owner(&log->head, log->pid);
-    return 0;
-}
-
-static void unlock(struct log *log)
-{
-    file_lock(log->lock_fd, LOCK_UN);
-    pthread_mutex_unlock(&log->mutex);
-}
-
-void log_unlock(struct log *log)
-{
-    assert(log->locked);
-    log->locked = false;
-    if (hold.log == log)
-        hold.kept = true;
-    else
-        unlock(log);
-}
-
-void log_hold(struct log *log)
-{
-    assert(!hold.log);
-    hold.log = log;
-}
-
-void log_let_go(struct log *log)
-{
-    bool kept = hold.kept;
-
-    if (hold.log != log)
-        return;
-    hold.log = NULL;
-    hold.kept = false;
-    if (kept)
-        unlock(log);
-}
-
 /* --- the end of the log --- */
 
 int log_open_segment(struct log *log, uint64_t first, bool create, struct err *err)
@@ -227,7 +121,7 @@ static int mark_closed(const struct log *log, struct err *err)
  * written meanwhile is in the files that were opened. */
 static int look_at_place(struct log *log, struct err *err)
 {
-    int64_t now = monotonic_ms();
+    int64_t now = log_monotonic();
 
     if ((uint64_t)(now - log->looked) < LOG_LOOK_AFTER)
         return 0;
@@ -293,18 +187,20 @@ uint64_t log_lost_total(const struct log *log)
     return log->lost_total;
 }
 
-/* Is there a loss that has no `gap` event yet? The batch is to tell of it. */
-static bool take_gap(struct log *log)
+/* How many lost events have no `gap` event yet? The batch is to tell of them. */
+static uint64_t take_gap(struct log *log)
 {
+    uint64_t told = log->gap.events, fresh;
+
     pthread_mutex_lock(&log->loss_mutex);
-    log->gap.events = log->loss.events;
-    if (log->loss.events)
+    fresh = log->loss.events - told;
+    if (fresh)
         log->gap = log->loss;
     pthread_mutex_unlock(&log->loss_mutex);
-    return log->gap.events > 0;
+    return fresh;
 }
 
-static int put_gap(struct log *log, struct err *err)
+static int put_gap(struct log *log, uint64_t lost, struct err *err)
 {
     CLEANUP(event_release) struct event e = { 0 };
     char from[CLOCK_TEXT], to[CLOCK_TEXT];
@@ -312,7 +208,7 @@ static int put_gap(struct log *log, struct err *err)
     clock_format(from, log->gap.from);
     clock_format(to, log->gap.to);
     event_init(&e, EVENT_GAP);
-    event_add_int(&e, "lost", (int64_t)log->gap.events);
+    event_add_int(&e, "lost", (int64_t)lost);
     event_add_cstr(&e, "reason", log->gap.reason);
     event_add_text(&e, "from_ts", str_of(from, sizeof(from)));
     event_add_text(&e, "to_ts", str_of(to, sizeof(to)));
@@ -360,22 +256,43 @@ static int put_repairs(struct log *log, struct err *err)
 
 /* --- begin, put, commit --- */
 
+/* What must be told before the caller's events. */
+static int put_own(struct log *log, struct err *err)
+{
+    uint64_t lost;
+
+    if (!log->gathered.some && log->repair_count && put_repairs(log, err) < 0)
+        return -1;
+    lost = take_gap(log);
+    return lost ? put_gap(log, lost, err) : 0;
+}
+
+/* An empty batch at the end of the log. */
+static int begin_batch(struct log *log, struct err *err)
+{
+    if (!log->current && log_load(log, err) < 0)
+        return -1;
+    log->current = false; /* until the batch is written */
+    buf_reset(&log->batch);
+    log->batch.max = LOG_BATCH_MAX;
+    log->gap.events = 0;
+    head_state_copy(&log->next, &log->state);
+    return 0;
+}
+
 int log_begin(struct log *log, struct err *err)
 {
     if (log_lock(log, err) < 0)
         return -1;
-    buf_reset(&log->batch);
-    log->batch_events = 0;
     log->time = clock_now(&log->clock);
-    if (!log->current && log_load(log, err) < 0) {
+    if (log->gathered.some)
+        log->batch.max = log->gathered.bytes + LOG_BATCH_MAX;
+    else if (begin_batch(log, err) < 0) {
         log_unlock(log);
         return -1;
     }
-    log->current = false; /* until the batch is written */
-    head_state_copy(&log->next, &log->state);
-    if ((log->repair_count && put_repairs(log, err) < 0) ||
-        (take_gap(log) && put_gap(log, err) < 0)) {
-        log_unlock(log);
+    if (put_own(log, err) < 0) {
+        log_abort(log);
         return -1;
     }
     log->batch_events = 0; /* what follows is the caller's */
@@ -480,8 +397,13 @@ static int write_batch(struct log *log, struct err *err)
 int log_commit(struct log *log, uint64_t *upto, struct err *err)
 {
     int r = log->batch.n ? write_batch(log, err) : 0;
-    uint64_t size = log->next.range.size;
+    uint64_t size = log->next.range.size, events = log->batch_events;
 
+    if (log->gathered.some) {
+        events += log->gathered.events;
+        log->gathered.some = false;
+        log->gathered.lost = r < 0;
+    }
     if (r == 0) {
         log->repair_count = 0;
         settle_gap(log);
@@ -490,16 +412,72 @@ int log_commit(struct log *log, uint64_t *upto, struct err *err)
     }
     log_unlock(log);
     if (r < 0)
-        log_lost(log, log->batch_events, err->msg);
+        log_lost(log, events, err->msg);
     else if (upto)
         *upto = size;
     return r;
 }
 
+/* Back to what was gathered before, or to nothing. */
 void log_abort(struct log *log)
 {
     log->gap.events = 0;
+    log->batch_events = 0;
+    if (log->gathered.some) {
+        log->batch.n = log->gathered.bytes;
+        log->gap.events = log->gathered.gap_events;
+        head_state_copy(&log->next, &log->gathered.next);
+    }
     log_unlock(log);
+}
+
+void log_gather(struct log *log, uint64_t *upto)
+{
+    assert(log->locked && log_is_held(log));
+    log->gathered.events =
+        log->batch_events + (log->gathered.some ? log->gathered.events : 0);
+    log->gathered.some = true;
+    log->gathered.bytes = log->batch.n;
+    log->gathered.gap_events = log->gap.events;
+    head_state_copy(&log->gathered.next, &log->next);
+    if (upto)
+        *upto = log->next.range.size;
+    log_unlock(log);
+}
+
+int log_write(struct log *log, struct err *err)
+{
+    bool lost = log->gathered.lost;
+
+    log->gathered.lost = false;
+    if (lost)
+        return err_set(err, ERR_IO, "what was gathered could not be written");
+    if (!log->gathered.some)
+        return 0;
+    if (log_lock(log, err) < 0) /* it is ours since it was gathered */
+        return -1;
+    log->batch_events = 0;
+    if (log_commit(log, NULL, err) == 0)
+        return 0;
+    log->gathered.lost = false;
+    return -1;
+}
+
+void log_drop(struct log *log, const char *reason)
+{
+    if (log->gathered.some)
+        log_lost(log, log->gathered.events, reason);
+    log->gathered.some = log->gathered.lost = false;
+}
+
+size_t log_gathered(const struct log *log)
+{
+    return log->gathered.some ? log->gathered.bytes : 0;
+}
+
+bool log_gathered_lost(const struct log *log)
+{
+    return log->gathered.lost;
 }
 
 static int put_all(struct log *log, const struct event *const *events, size_t count,

@@ -110,6 +110,18 @@ void log_abort(struct log *log); /* forget the batch, let go of the lock */
 void log_hold(struct log *log);
 void log_let_go(struct log *log); /* safe without log_hold() */
 
+/* While it is held: instead of log_commit(), leave the batch to be written together with
+ * those that follow, by log_write() or by the next log_commit(). *upto as there. When
+ * that write fails, nothing of them all stands in the log, and the loss is counted.
+ * Before log_let_go(), log_write() or log_drop(). */
+void log_gather(struct log *log, uint64_t *upto);
+
+/* Also -1 when a log_commit() of others has failed with what was gathered. */
+MUST_CHECK int log_write(struct log *log, struct err *err);
+void log_drop(struct log *log, const char *reason); /* it is lost for that reason */
+size_t log_gathered(const struct log *log);         /* bytes that wait */
+bool log_gathered_lost(const struct log *log);      /* log_write() is going to say so */
+
 /* Evidence of `events` events could not be written: remembered until a `gap` can be.
  * log_append and log_commit do this themselves when they fail; for failures around them.
  */

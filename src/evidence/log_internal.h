@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * log_internal - what log.c, recover.c, sync.c and publish.c share. Nobody else includes
- * it.
+ * log_internal - what log.c, loglock.c, recover.c, sync.c and publish.c share. Nobody
+ * else includes it.
  *
  * Locks, always taken in this order: publish_mutex, log/checkpoint.lock, sync_mutex,
  * mutex, log/lock, loss_mutex.
@@ -83,7 +83,13 @@ struct log {
     uint64_t batch_events;
     struct repair repairs[REPAIRS_MAX];
     unsigned repair_count;
-    struct loss gap; /* the loss that the batch's `gap` event tells */
+    struct loss gap; /* the loss that the batch's `gap` events tell */
+    struct {
+        bool some, lost;
+        size_t bytes; /* of the batch */
+        uint64_t events, gap_events;
+        struct head_state next;
+    } gathered; /* batches that wait at the front of this one */
 
     pthread_mutex_t loss_mutex;
     struct loss loss;
@@ -98,9 +104,13 @@ struct log {
     pthread_mutex_t publish_mutex;
 };
 
-/* log.c */
+/* loglock.c */
 MUST_CHECK int log_lock(struct log *log, struct err *err);
 void log_unlock(struct log *log);
+bool log_is_held(const struct log *log); /* by this thread, with log_hold() */
+int64_t log_monotonic(void);             /* ms */
+
+/* log.c */
 MUST_CHECK int log_load(struct log *log, struct err *err); /* state, under the lock */
 MUST_CHECK int log_open_segment(struct log *log, uint64_t first, bool create,
                                 struct err *err);

@@ -402,95 +402,9 @@ static void test_batch_limits(void)
     lab_remove(&l);
 }
 
-/* --- the lock, kept from batch to batch --- */
-
-static bool is_locked(const struct lab *l)
-{
-    int fd = open(lab_path(l, "log/lock"), O_RDWR | O_CLOEXEC);
-    bool locked = flock(fd, LOCK_EX | LOCK_NB) < 0;
-
-    close(fd); /* and with it the lock, if it was free */
-    return locked;
-}
-
-static void test_hold_keeps_the_lock(void)
-{
-    struct lab l = lab_make();
-    struct err err = { 0 };
-    struct log *log = lab_open(&l, &err);
-    bool marks[5] = { false };
-
-    ok(log && !is_locked(&l), "nobody holds a log that is only open");
-    log_let_go(log);
-    log_hold(log);
-    ok(!is_locked(&l), "to hold it takes nothing yet");
-    ok(lab_append(log, 0, NULL, &err) == 0 && is_locked(&l), "the first batch takes it");
-    ok(lab_append(log, 1, NULL, &err) == 0 && is_locked(&l), "the second keeps it");
-    if (log_begin(log, &err) < 0)
-        ok(false, "begin: %s", err.msg);
-    log_abort(log);
-    ok(is_locked(&l), "so does one that is given up");
-    ok(lab_append(log, 2, NULL, &err) == 0, "and the next goes on: %s", err.msg);
-    log_let_go(log);
-    ok(!is_locked(&l), "let go");
-    log_let_go(log);
-    ok(lab_append(log, 3, NULL, &err) == 0 && !is_locked(&l), "then as ever");
-    log_hold(log);
-    log_let_go(log);
-    ok(!is_locked(&l) && lab_append(log, 4, NULL, &err) == 0, "held for nothing");
-    ok(log_close(log, &err) == 0, "close: %s", err.msg);
-    ok(walk_log(&l, marks, 5) == 7 && all_marked(marks, 5), "one chain");
-    lab_remove(&l);
-}
-
-struct waiter {
-    struct log *log;
-    _Atomic bool done;
-    int result;
-};
-
-static void *wait_and_append(void *ctx)
-{
-    struct waiter *w = ctx;
-    struct err err = { 0 };
-
-    w->result = lab_append(w->log, 1, NULL, &err);
-    w->done = true;
-    return NULL;
-}
-
-static void test_others_wait_while_it_is_held(void)
-{
-    const struct timespec moment = { 0, 50000000 };
-    struct lab l = lab_make();
-    struct err err = { 0 };
-    struct log *log = lab_open(&l, &err), *other = lab_open(&l, &err);
-    struct waiter thread = { .log = log }, process = { .log = other };
-    bool marks[3] = { false };
-    pthread_t a, b;
-
-    log_hold(log);
-    ok(lab_append(log, 0, NULL, &err) == 0, "held: %s", err.msg);
-    pthread_create(&a, NULL, wait_and_append, &thread);
-    pthread_create(&b, NULL, wait_and_append, &process);
-    nanosleep(&moment, NULL);
-    ok(!thread.done && !process.done, "another thread waits, and another writer");
-    ok(lab_append(log, 2, NULL, &err) == 0, "while we go on");
-    log_let_go(log);
-    pthread_join(a, NULL);
-    pthread_join(b, NULL);
-    ok(thread.result == 0 && process.result == 0, "then they write");
-    ok(lab_append(log, 2, NULL, &err) == 0, "and we see what they wrote: %s", err.msg);
-    ok(log_close(other, &err) == 0 && log_close(log, &err) == 0, "close: %s", err.msg);
-    ok(walk_log(&l, marks, 3) == 9 && all_marked(marks, 3), "one chain");
-    lab_remove(&l);
-}
-
 int main(void)
 {
     test_open_append_close();
-    test_hold_keeps_the_lock();
-    test_others_wait_while_it_is_held();
     test_it_goes_on_where_it_ended();
     test_rotation();
     test_threads_share_a_log();

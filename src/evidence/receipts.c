@@ -87,10 +87,18 @@ void receipts_close(struct receipts *r)
     buf_release(&r->line);
 }
 
-static int undo_append(struct receipts *r, struct err *err)
+/* Bytes of `line` that are not in the file. */
+static uint64_t waiting(const struct receipts *r)
 {
-    struct err undo;
+    return r->gathering ? r->line.n : 0;
+}
 
+static int write_line(struct receipts *r, struct err *err)
+{
+    UNINITIALIZED struct err undo;
+
+    if (file_write(r->fd, buf_str(&r->line), NULL, err) == 0)
+        return 0;
     if (file_set_size(r->fd, r->size, &undo) < 0)
         err_wrap(err, "a short write could not be undone");
     return err_wrap(err, "cannot write a receipt to '%s'", r->name);
@@ -98,17 +106,44 @@ static int undo_append(struct receipts *r, struct err *err)
 
 int receipts_append(struct receipts *r, str line, struct err *err)
 {
+    uint64_t before = waiting(r);
+
     r->dirty = true;
-    r->line.max = RECEIPT_MAX + 1;
-    buf_reset(&r->line);
+    r->line.max = before + RECEIPT_MAX + 1;
+    r->line.n = before;
+    r->line.failed = false;
     buf_add(&r->line, line);
     buf_add_char(&r->line, '\n');
-    if (buf_check(&r->line, "the receipt", err) < 0)
+    if (buf_check(&r->line, "the receipt", err) < 0) {
+        r->line.n = before;
         return -1;
-    if (file_write(r->fd, buf_str(&r->line), NULL, err) < 0)
-        return undo_append(r, err);
+    }
+    if (!r->gathering && write_line(r, err) < 0)
+        return -1;
     r->size += line.n + 1;
     return 0;
+}
+
+void receipts_gather(struct receipts *r)
+{
+    r->gathering = true;
+    buf_reset(&r->line);
+}
+
+int receipts_write(struct receipts *r, struct err *err)
+{
+    uint64_t bytes = waiting(r);
+    int result;
+
+    r->gathering = false;
+    r->size -= bytes;
+    receipts_mark(r);
+    if (bytes == 0)
+        return 0;
+    result = write_line(r, err);
+    if (result == 0)
+        r->size += bytes;
+    return result;
 }
 
 void receipts_mark(struct receipts *r)
@@ -120,8 +155,13 @@ void receipts_undo(struct receipts *r)
 {
     struct err ignored;
 
-    if (r->fd >= 0 && r->size > r->mark && file_set_size(r->fd, r->mark, &ignored) == 0)
-        r->size = r->mark;
+    if (r->fd < 0 || r->size <= r->mark)
+        return;
+    if (r->size - r->mark <= waiting(r))
+        r->line.n -= r->size - r->mark;
+    else if (file_set_size(r->fd, r->mark, &ignored) < 0)
+        return;
+    r->size = r->mark;
 }
 
 int receipts_sync(struct receipts *r, struct err *err)

@@ -29,10 +29,11 @@ struct receipts {
     char dir[FILE_PATH_MAX];
     char name[LIVE_NAME_MAX];
     int fd;          /* -1 while it is not open */
-    uint64_t size;   /* bytes that stand in it */
+    uint64_t size;   /* bytes that stand in it, and those that wait */
     uint64_t mark;   /* its size at receipts_mark() */
     bool dirty;      /* lines not yet on disk */
-    struct buf line; /* working memory */
+    bool gathering;  /* lines wait in `line` for receipts_write() */
+    struct buf line; /* else working memory */
 };
 
 /* True when this is a name such as we give: no path of a stranger gets in here. */
@@ -48,6 +49,11 @@ void receipts_close(struct receipts *r);
 
 /* Append a line and its newline. After a failure nothing of it stands. */
 MUST_CHECK int receipts_append(struct receipts *r, str line, struct err *err);
+
+/* From here on lines only wait, until receipts_write() writes them together: all, or none
+ * of them stands. Then as before. receipts_undo() takes back all that it wrote. */
+void receipts_gather(struct receipts *r);
+MUST_CHECK int receipts_write(struct receipts *r, struct err *err);
 
 /* Take back what was appended since the mark, as far as that is possible: lines without
  * their events are void anyway. */

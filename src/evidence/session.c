@@ -27,6 +27,10 @@ void session_free(struct session *s)
 {
     if (!s)
         return;
+    if (s->gather.open)
+        log_drop(s->log, "the session was given up");
+    free(s->gather.undo);
+    free(s->gather.released);
     receipts_close(&s->receipts);
     entropy_pool_release(&s->ids);
     history_release(&s->history);
@@ -74,14 +78,15 @@ static void settle_later(struct session *s)
         struct later *l = &s->later[i];
 
         history_count(&s->history, l->event.type, l->call != NULL, l->seq);
+        if (l->call)
+            session_remember(s, l->call, &l->mark, false);
         if (l->call && l->release)
             session_release(s, l->call);
     }
     s->later_count = 0;
 }
 
-/* They do not, and never will. The newest is undone first. */
-static void lose_later(struct session *s, size_t folded)
+void session_lose_later(struct session *s, size_t folded)
 {
     for (size_t i = folded; i-- > 0;) {
         if (s->later[i].call)
@@ -99,9 +104,9 @@ int session_begin(struct session *s, uint64_t events, struct err *err)
     size_t folded;
 
     s->pending = 0;
-    if (log_begin(s->log, err) < 0) {
+    if (session_gather_room(s, err) < 0 || log_begin(s->log, err) < 0) {
         log_lost(s->log, events + s->later_count, err->msg);
-        lose_later(s, 0);
+        session_lose_later(s, 0);
         return -1;
     }
     if (put_later(s, err) == 0)
@@ -109,14 +114,16 @@ int session_begin(struct session *s, uint64_t events, struct err *err)
     folded = (size_t)s->pending; /* those before the one that failed */
     log_abort(s->log);
     log_lost(s->log, events + s->later_count, err->msg);
-    lose_later(s, folded);
+    session_lose_later(s, folded);
     return -1;
 }
 
 int session_commit(struct session *s, uint64_t *upto, struct err *err)
 {
-    if (log_commit(s->log, upto, err) < 0) {
-        lose_later(s, s->later_count);
+    if (s->gather.open)
+        log_gather(s->log, upto);
+    else if (log_commit(s->log, upto, err) < 0) {
+        session_lose_later(s, s->later_count);
         return -1;
     }
     settle_later(s);
@@ -127,7 +134,7 @@ int session_give_up(struct session *s, uint64_t events, const struct err *err)
 {
     log_abort(s->log);
     log_lost(s->log, events + s->later_count, err->msg);
-    lose_later(s, s->later_count);
+    session_lose_later(s, s->later_count);
     return -1;
 }
 
@@ -237,8 +244,8 @@ static int put_call_event(struct session *s, struct open_call *call, struct even
 }
 
 /* Several events of a call, in one write. */
-static int note_all(struct session *s, struct open_call *call, struct event *const *e,
-                    size_t count, uint64_t *upto, struct err *err)
+static int note_all(struct session *s, struct open_call *call, bool made,
+                    struct event *const *e, size_t count, uint64_t *upto, struct err *err)
 {
     struct call mark = call_mark(&call->call);
     size_t i = 0;
@@ -255,6 +262,7 @@ static int note_all(struct session *s, struct open_call *call, struct event *con
         call_rewind(&call->call, &mark);
         return -1;
     }
+    session_remember(s, call, &mark, made);
     for (i = 0; i < count; i++)
         history_count(&s->history, e[i]->type, true, call->call.last - count + 1 + i);
     return 0;
@@ -263,7 +271,7 @@ static int note_all(struct session *s, struct open_call *call, struct event *con
 int session_note(struct session *s, struct open_call *call, struct event *e,
                  uint64_t *upto, struct err *err)
 {
-    return note_all(s, call, &e, 1, upto, err);
+    return note_all(s, call, false, &e, 1, upto, err);
 }
 
 static void compose_decision(struct event *e, const struct call_decision *d)
@@ -309,7 +317,7 @@ int session_request(struct session *s, const struct message *m,
     if (request->decision)
         compose_decision(&s->decision, request->decision);
     if (keep_request(made, request, err) < 0 ||
-        note_all(s, made, events, request->decision ? 2 : 1, upto, err) < 0) {
+        note_all(s, made, true, events, request->decision ? 2 : 1, upto, err) < 0) {
         history_drop_call(&s->history, made);
         return -1;
     }
@@ -396,6 +404,7 @@ static int conclude(struct session *s, struct open_call *call, struct event *e,
         call_rewind(&call->call, &mark);
         return -1;
     }
+    session_remember(s, call, &mark, false);
     if (e)
         history_count(&s->history, e->type, true, call->call.last - 1);
     history_count(&s->history, EVENT_RECEIPT, true, call->call.last);
@@ -454,12 +463,6 @@ int session_lose(struct session *s, struct open_call *call, const char *reason,
     event_init(&s->event, EVENT_CALL_LOST);
     event_add_cstr(&s->event, "reason", reason);
     return conclude(s, call, &s->event, (str){ NULL, 0 }, upto, err);
-}
-
-void session_release(struct session *s, struct open_call *call)
-{
-    if (!call_is_open(&call->call) && !call_is_due(&call->call))
-        history_drop_call(&s->history, call);
 }
 
 int session_settle(struct session *s, uint64_t upto, struct err *err)

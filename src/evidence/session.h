@@ -105,6 +105,19 @@ MUST_CHECK int session_later_event(struct session *s, struct open_call *call,
 MUST_CHECK int session_flush(struct session *s, struct err *err); /* write them now */
 bool session_has_later(const struct session *s);
 
+#define SESSION_GATHER_MAX ((size_t)256 << 10) /* bytes that should wait, no more */
+
+/* From here on to session_write() what is recorded is only composed, and then written
+ * together: for messages that came at once and go on at once, while log_hold() holds.
+ * session_write() fails for all of them: none of it stands in the log, the numbering and
+ * the calls are as they were at session_gather(), and those that were made since are
+ * gone; `undone` is told before it returns. session_part() and session_end() begin with
+ * session_write(). Not with a durability above `write`. */
+void session_gather(struct session *s, void (*undone)(void *ctx), void *ctx);
+MUST_CHECK int session_write(struct session *s, struct err *err); /* safe without */
+bool session_is_gathering(const struct session *s);
+size_t session_gathered(const struct session *s); /* bytes that wait */
+
 struct call_decision {
     const char *verdict; /* allowed, denied */
     str policy_ref;

@@ -16,6 +16,25 @@ struct later {
     bool release;
 };
 
+/* What to undo should the write of what was gathered fail. */
+struct undo {
+    struct open_call *call;
+    struct call mark; /* before the event was folded */
+    bool made;        /* the call did not exist before */
+};
+
+struct gather {
+    bool open;
+    void (*undone)(void *ctx);
+    void *ctx;
+    struct receipt_counts counts; /* of the history, at the beginning */
+    uint64_t last;
+    struct undo *undo;
+    size_t undo_count, undo_cap;
+    struct open_call **released; /* what session_release() was told since */
+    size_t released_count, released_cap;
+};
+
 struct session {
     struct log *log;
     struct history history;
@@ -29,6 +48,7 @@ struct session {
     uint64_t lost_before; /* log_lost_total() at the beginning */
     bool pack_empty;
     bool resumed;
+    struct gather gather;
     struct later later[SESSION_LATER_MAX];
     size_t later_count;
 };
@@ -49,6 +69,17 @@ MUST_CHECK int session_commit(struct session *s, uint64_t *upto, struct err *err
 
 /* Give the batch up; `events` of it are lost. Returns -1. */
 int session_give_up(struct session *s, uint64_t events, const struct err *err);
+
+/* gather.c: room for what a batch is going to remember. */
+MUST_CHECK int session_gather_room(struct session *s, struct err *err);
+
+/* The call was changed by the batch that has just been gathered; nothing without
+ * session_gather(). */
+void session_remember(struct session *s, struct open_call *call, const struct call *mark,
+                      bool made);
+
+/* They do not stand in the log, and never will. The newest is undone first. */
+void session_lose_later(struct session *s, size_t folded);
 
 /* Before a batch with a receipt: the file is open, and a new id is made. */
 MUST_CHECK int session_prepare_receipt(struct session *s, char id[static ID_MAX],

@@ -53,6 +53,7 @@ static void link_in(struct correlate *c, struct pending *p)
     else
         c->oldest = p;
     c->newest = p;
+    p->serial = ++c->serial;
     c->count++;
 }
 

@@ -32,10 +32,11 @@ struct pending {
     enum rpc_method method;
     struct open_call *call; /* of a tools/call; else NULL */
     struct exchange *exchange;
-    uint64_t task;  /* that a tasks/ request is about; 0: none */
-    uint64_t at;    /* loop time, ms: when it came, or when it was cancelled */
-    bool cancelled; /* an answer may still come */
-    bool answered;  /* by us: a late one is dropped */
+    uint64_t serial; /* from 1, in the order in which they came */
+    uint64_t task;   /* that a tasks/ request is about; 0: none */
+    uint64_t at;     /* loop time, ms: when it came, or when it was cancelled */
+    bool cancelled;  /* an answer may still come */
+    bool answered;   /* by us: a late one is dropped */
     char bytes[];
 };
 
@@ -44,7 +45,8 @@ struct correlate {
     struct pending *bucket[CORRELATE_BUCKETS];
     struct pending *oldest, *newest;
     uint32_t count;
-    uint32_t seed; /* unpredictable: ids come from strangers */
+    uint64_t serial; /* of the newest that ever was */
+    uint32_t seed;   /* unpredictable: ids come from strangers */
 };
 
 void correlate_release(struct correlate *c);

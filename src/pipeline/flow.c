@@ -360,7 +360,8 @@ static void take_message(struct relay *r, enum direction d, struct exchange *x,
     lost = record(r, d, x, m->frame, &err) < 0;
     if (lost)
         evidence_failed(r, &err);
-    r->failing = lost;
+    if (lost || !tap_is_gathering(&r->tap)) /* else flow_many() will know */
+        r->failing = lost;
     if (d == TO_CLIENT && !x)
         x = r->tap.asker;
     if ((lost && r->o->block && !m->streamed) || r->tap.unjudged)
@@ -371,6 +372,34 @@ static void take_message(struct relay *r, enum direction d, struct exchange *x,
     if (d == TO_CLIENT)
         steward_recover(r->start.steward);
     flow_leave_if_drained(r);
+}
+
+/* Where they go on whatever happens, and not before flow_many() says so, one write is
+ * enough for all of them; what is kept of them elsewhere must know their place in the
+ * log. */
+static bool may_gather(const struct relay *r)
+{
+    return !is_gated(r) && !r->o->block && !r->o->enforce && !r->o->investigation &&
+           r->side[TO_SERVER]->type->corks && r->side[TO_CLIENT]->type->corks;
+}
+
+void flow_many(struct relay *r, bool begin)
+{
+    struct err err;
+
+    if (begin) {
+        log_hold(r->o->log);
+        if (may_gather(r))
+            tap_gather(&r->tap);
+        return;
+    }
+    if (tap_is_gathering(&r->tap)) {
+        if (tap_write(&r->tap, &err) < 0)
+            evidence_failed(r, &err);
+        else
+            r->failing = false;
+    }
+    log_let_go(r->o->log);
 }
 
 /* A message whose names are known: as if it came now. */

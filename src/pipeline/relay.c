@@ -27,16 +27,13 @@ void relay_say(const struct relay *r, const char *fmt, ...)
     r->o->say(r->o->say_ctx, sentence);
 }
 
-/* Messages that came at once are recorded one by one, with the log's lock taken once, and
- * go on together. */
+/* Messages that came at once are recorded with the log's lock taken once, and go on
+ * together. */
 static void on_many(void *ctx, bool begin)
 {
     struct relay *r = ctx;
 
-    if (begin)
-        log_hold(r->o->log);
-    else
-        log_let_go(r->o->log);
+    flow_many(r, begin);
     for (int d = 0; d < 2; d++)
         r->side[d]->type->cork(r->side[d], begin);
 }

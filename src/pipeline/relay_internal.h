@@ -139,6 +139,9 @@ void flow_cut(struct relay *r, enum direction d, const struct err *why);
 void flow_drop(struct relay *r, const struct exchange *x, const struct err *why);
 void flow_forget(struct relay *r, const struct exchange *x);
 
+/* Around messages that came at once; what they leave goes out after the second. */
+void flow_many(struct relay *r, bool begin);
+
 /* Hook of the guard. */
 void flow_ready(void *ctx, struct aside *a);
 

@@ -490,6 +490,8 @@ static int take_all(struct tap *t, struct exchange *x, uint64_t now, struct err 
     t->index = 0;
     if (!t->is_batch)
         return take(t, JSON_ROOT, 0, x, now, err);
+    if (tap_write(t, err) < 0) /* of its elements there may be any number */
+        return -1;
     json_each (&t->json, JSON_ROOT, at) {
         t->index = index;
         if (take(t, at, index++, x, now, err) < 0)
@@ -564,7 +566,7 @@ int tap_receive(struct tap *t, enum direction d, str frame, struct exchange *x,
     t->is_batch = false;
     t->rpc.json = NULL; /* nothing is read yet */
     content_digest(&t->digest, t->frame, t->options.pepper);
-    t->failing = record(t, x, now, err) < 0;
+    t->failing = tap_make_room(t, err) < 0 || record(t, x, now, err) < 0;
     if (t->failing)
         return -1;
     tap_settle_refusals(t);

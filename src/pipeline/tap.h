@@ -146,10 +146,21 @@ struct tap {
     } states[TAP_STATES];
     size_t state_next;
     uint64_t calls_open, calls_cancelled; /* the second are among the first */
+    struct {
+        uint64_t asked, task; /* serials */
+        size_t state;
+    } gathered; /* the newest of each, at tap_gather() */
 };
 
 void tap_init(struct tap *t, const struct tap_options *options);
 void tap_release(struct tap *t);
+
+/* Messages that came at once, and that go on at once: from here on to tap_write() their
+ * evidence waits, to be written together. -1: nothing of it could be written, and what
+ * was remembered for their sake is forgotten. Only where they go on all the same. */
+void tap_gather(struct tap *t);
+MUST_CHECK int tap_write(struct tap *t, struct err *err); /* safe without tap_gather() */
+bool tap_is_gathering(const struct tap *t);
 
 /* Record a message that came. `frame` may end in its line end. -1: its evidence could not
  * be written (and that is known to the log). */

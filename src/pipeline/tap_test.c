@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include "evidence/pack.h"
 #include "tests/recording.h"
 #include "tests/tap.h"
 
@@ -35,15 +36,20 @@ static bool receive(struct tap *t, enum direction d, const char *text)
     return tap_receive(t, d, str_from(text), NULL, 0, &err) == 0;
 }
 
+static const char *call_text(char text[static 160], int id)
+{
+    snprintf(text, 160,
+             "{\"jsonrpc\":\"2.0\",\"id\":%d,\"method\":\"tools/call\","
+             "\"params\":{\"name\":\"t\"}}\n",
+             id);
+    return text;
+}
+
 static bool ask(struct tap *t, int id)
 {
     char text[160];
 
-    snprintf(text, sizeof(text),
-             "{\"jsonrpc\":\"2.0\",\"id\":%d,\"method\":\"tools/call\","
-             "\"params\":{\"name\":\"t\"}}\n",
-             id);
-    return receive(t, TO_SERVER, text);
+    return receive(t, TO_SERVER, call_text(text, id));
 }
 
 static uint64_t lost(const struct session *s)
@@ -214,10 +220,160 @@ static void test_what_is_refused_last_is_denied_at_the_end(struct recording *r)
     session_free(s);
 }
 
+/* --- messages that came at once --- */
+
+/* It comes and goes on. */
+static bool pass(struct tap *t, enum direction d, const char *text)
+{
+    if (!receive(t, d, text))
+        return false;
+    tap_forwarded(t);
+    return true;
+}
+
+static bool answer(struct tap *t, int id)
+{
+    char text[160];
+
+    snprintf(text, sizeof(text), "{\"jsonrpc\":\"2.0\",\"id\":%d,\"result\":{}}\n", id);
+    return pass(t, TO_CLIENT, text);
+}
+
+static bool ask_on(struct tap *t, int id)
+{
+    char text[160];
+
+    return pass(t, TO_SERVER, call_text(text, id));
+}
+
+static off_t receipt_bytes(const struct recording *r, const struct session *s)
+{
+    char path[FILE_PATH_MAX];
+    struct stat st = { 0 };
+
+    snprintf(path, sizeof(path), "%s/receipts/%s", r->dir, session_receipts(s));
+    return stat(path, &st) == 0 ? st.st_size : 0;
+}
+
+/* The end of a session, and its pack, which is verified when it is made: numbers, counts,
+ * receipts and their events fit together. */
+static void end_and_pack(struct recording *r, struct session *s, uint64_t receipts)
+{
+    const struct session_ending ending = { "client_eof", true, "client_gone", NULL };
+    struct pack_request request = { .session = session_id(s),
+                                    .receipts = session_receipts(s),
+                                    .first = session_history(s)->first };
+    struct pack_result result;
+    struct err err = { 0 };
+    bool packable = false;
+
+    ok(session_end(s, &ending, &request.cut, &packable, &err) == 0 && packable,
+       "the session ends: %s", err.msg);
+    ok(pack_build(r->log, &request, &result, &err) == 0, "its pack verifies: %s",
+       err.msg);
+    ok(result.receipts == receipts + 1 && result.rebuilt == 0,
+       "with %llu receipts and the session's", (unsigned long long)receipts);
+}
+
+static void test_gathered_messages_are_written_together(struct recording *r)
+{
+    struct session *s = recording_another(r, "audit");
+    const struct receipt_counts *c = &session_history(s)->counts;
+    struct err err = { 0 };
+    int timed_out = 0;
+    struct tap t = begin(s, 0, &timed_out);
+    rlim_t before = log_bytes(r);
+
+    log_hold(r->log);
+    tap_gather(&t);
+    ok(ask_on(&t, 1) && ask_on(&t, 2) && answer(&t, 1) && ask_on(&t, 3), "they come");
+    ok(tap_is_gathering(&t) && log_bytes(r) == before && receipt_bytes(r, s) == 0,
+       "nothing is written yet");
+    ok(tap_write(&t, &err) == 0 && !tap_is_gathering(&t), "then it is: %s", err.msg);
+    log_let_go(r->log);
+    ok(log_bytes(r) > before && receipt_bytes(r, s) > 0, "all at once");
+    ok(c->calls == 3 && c->receipts == 1 && tap_open_calls(&t) == 2, "and counted");
+    ok(answer(&t, 2) && answer(&t, 3) && c->receipts == 3, "the rest as ever");
+    tap_release(&t);
+    end_and_pack(r, s, 3);
+    session_free(s);
+}
+
+static void test_gathered_messages_fail_together(struct recording *r)
+{
+    struct session *s = recording_another(r, "audit");
+    const struct receipt_counts *c = &session_history(s)->counts;
+    struct err err = { 0 };
+    int timed_out = 0;
+    struct tap t = begin(s, 0, &timed_out);
+    uint64_t lost_before = log_lost_total(r->log), events;
+    off_t receipts;
+    rlim_t bytes;
+
+    ok(ask_on(&t, 1) && ask_on(&t, 2) && ask_on(&t, 3) && answer(&t, 3), "before");
+    bytes = log_bytes(r);
+    receipts = receipt_bytes(r, s);
+    events = c->events;
+    log_hold(r->log);
+    tap_gather(&t);
+    ok(answer(&t, 1) && ask_on(&t, 4) && ask_on(&t, 5) && answer(&t, 4) &&
+           pass(&t, TO_SERVER,
+                "{\"jsonrpc\":\"2.0\",\"method\":\"tools/call\","
+                "\"params\":{\"name\":\"t\"}}\n"),
+       "an answer, two calls, one answered, and one without an id");
+    limit_files(bytes + 100);
+    ok(tap_write(&t, &err) < 0, "there is no room: %s", err.msg);
+    limit_files(RLIM_INFINITY);
+    ok(log_bytes(r) == bytes && receipt_bytes(r, s) == receipts, "nothing of it stands");
+    ok(c->events == events && c->calls == 3 && c->receipts == 1, "nor is it counted");
+    ok(tap_open_calls(&t) == 1 && history_open_calls(session_history(s)) == 2,
+       "one is awaited, and one more is open");
+    ok(log_lost_total(r->log) - lost_before >= 9, "all of it is lost");
+    ok(answer(&t, 5), "an answer to a call that nobody knows of");
+    ok(answer(&t, 2) && c->receipts == 2, "the one that is awaited is answered");
+    tap_gather(&t);
+    ok(ask_on(&t, 6) && tap_write(&t, &err) == 0 && answer(&t, 6), "the log works again");
+    log_let_go(r->log);
+    tap_release(&t);
+    end_and_pack(r, s, 4); /* with that of the call whose answer was lost */
+    session_free(s);
+}
+
+static void test_what_waits_is_bounded(struct recording *r)
+{
+    struct session *s = recording_another(r, "audit");
+    struct err err = { 0 };
+    int timed_out = 0;
+    struct tap t = begin(s, 0, &timed_out);
+    rlim_t before = log_bytes(r);
+    bool good = true;
+
+    log_hold(r->log);
+    tap_gather(&t);
+    for (int i = 0; i < 1000; i++)
+        good = ask_on(&t, i) && good;
+    ok(good && log_bytes(r) > before && tap_is_gathering(&t),
+       "of many some are written before");
+    before = log_bytes(r);
+    ok(ask_both(&t) && !tap_is_gathering(&t) && log_bytes(r) > before,
+       "a batch does not wait");
+    ok(tap_write(&t, &err) == 0, "no more to write");
+    log_let_go(r->log);
+    ok(tap_open_calls(&t) == 1002, "all are awaited");
+    tap_release(&t);
+    end_and_pack(r, s, 1002);
+    session_free(s);
+}
+
 int main(void)
 {
     struct recording r;
 
+    recording_open(&r);
+    test_gathered_messages_are_written_together(&r);
+    test_what_waits_is_bounded(&r);
+    test_gathered_messages_fail_together(&r);
+    recording_close(&r);
     recording_open(&r);
     test_refused_calls_are_denied(&r);
     test_denials_are_told_later(&r);

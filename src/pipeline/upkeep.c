@@ -116,6 +116,8 @@ static void cut_part(struct upkeep *u, uint64_t now)
     struct session *s = u->options.session;
     struct err err;
 
+    if (session_write(s, &err) < 0)
+        say(u, "%s", err.msg);
     log_let_go(u->options.log); /* what follows may wait for the disk */
     u->part_began = now;        /* also after a failure: not again at once */
     u->request = (struct pack_request){ .session = session_id(s),

@@ -42,6 +42,7 @@ struct endpoint_type {
     int (*send)(struct endpoint *e, struct exchange *x, str bytes, bool end,
                 struct err *err);               /* copies what it cannot send at once */
     void (*cork)(struct endpoint *e, bool on);  /* gather what is sent until `off` */
+    bool corks;                                 /* and nothing leaves before */
     size_t (*queued)(const struct endpoint *e); /* bytes not yet taken */
     void (*finish)(struct endpoint *e); /* we send no more: EOF, after the queue. Again:
                                            what is still awaited is given up */

@@ -100,6 +100,7 @@ static const struct endpoint_type stdio_type = {
     .read = stdio_read,
     .send = stdio_send,
     .cork = stdio_cork,
+    .corks = true,
     .queued = stdio_queued,
     .finish = stdio_finish,
     .close = stdio_close,

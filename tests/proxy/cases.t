@@ -716,6 +716,21 @@ def failing(c, p, policy, harm, what):
     return err
 
 
+def burst(p, first, count):
+    """Calls in one write: the ids by what the answers have, each answered once."""
+    p.stdin.write(b"".join(call(n, "burst") for n in range(first, first + count)))
+    lines = b""
+    while lines.count(b"\n") < count:
+        lines += read_line(p)
+    told = {"result": [], "error": []}
+    for line in lines.splitlines():
+        answer = json.loads(line)
+        told["result" if "result" in answer else "error"].append(answer["id"])
+    tap.same(sorted(told["result"] + told["error"]), list(range(first, first + count)),
+             "every call of a burst has its answer")
+    return told
+
+
 def case_full(c):
     if os.geteuid():
         return tap.skip("a full audit directory", "only root may mount")
@@ -753,8 +768,13 @@ def case_full(c):
                 p.stdin.write(long)
                 told = read_line(p)
                 tap.ok("result" in json.loads(told), "full: a long message, too", told[:200])
+            told = burst(p, 100, 64)
+            tap.same(len(told["result"] if not blocks(policy) else told["error"]), 64,
+                     "full: 64 that come at once")
             os.unlink(one.dir + "/ballast")
             time.sleep(0.1)
+            told = burst(p, 200, 64)
+            tap.same(len(told["result"]), 64, "full: with room they are answered")
             p.stdin.write(call(99, "again"))
             told = json.loads(read_line(p))
             tap.ok("result" in told, "full: works again when there is room", told)

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The lock that is kept from batch to batch, and batches that are written together. */
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "evidence/event.h"
+#include "evidence/log.h"
+#include "tests/logwalk.h"
+
+static bool is_locked(const struct lab *l)
+{
+    int fd = open(lab_path(l, "log/lock"), O_RDWR | O_CLOEXEC);
+    bool locked = flock(fd, LOCK_EX | LOCK_NB) < 0;
+
+    close(fd); /* and with it the lock, if it was free */
+    return locked;
+}
+
+static void test_hold_keeps_the_lock(void)
+{
+    struct lab l = lab_make();
+    struct err err = { 0 };
+    struct log *log = lab_open(&l, &err);
+    bool marks[5] = { false };
+
+    ok(log && !is_locked(&l), "nobody holds a log that is only open");
+    log_let_go(log);
+    log_hold(log);
+    ok(!is_locked(&l), "to hold it takes nothing yet");
+    ok(lab_append(log, 0, NULL, &err) == 0 && is_locked(&l), "the first batch takes it");
+    ok(lab_append(log, 1, NULL, &err) == 0 && is_locked(&l), "the second keeps it");
+    if (log_begin(log, &err) < 0)
+        ok(false, "begin: %s", err.msg);
+    log_abort(log);
+    ok(is_locked(&l), "so does one that is given up");
+    ok(lab_append(log, 2, NULL, &err) == 0, "and the next goes on: %s", err.msg);
+    log_let_go(log);
+    ok(!is_locked(&l), "let go");
+    log_let_go(log);
+    ok(lab_append(log, 3, NULL, &err) == 0 && !is_locked(&l), "then as ever");
+    log_hold(log);
+    log_let_go(log);
+    ok(!is_locked(&l) && lab_append(log, 4, NULL, &err) == 0, "held for nothing");
+    ok(log_close(log, &err) == 0, "close: %s", err.msg);
+    ok(walk_log(&l, marks, 5) == 7 && all_marked(marks, 5), "one chain");
+    lab_remove(&l);
+}
+
+struct waiter {
+    struct log *log;
+    _Atomic bool done;
+    int result;
+};
+
+static void *wait_and_append(void *ctx)
+{
+    struct waiter *w = ctx;
+    struct err err = { 0 };
+
+    w->result = lab_append(w->log, 1, NULL, &err);
+    w->done = true;
+    return NULL;
+}
+
+static void test_others_wait_while_it_is_held(void)
+{
+    const struct timespec moment = { 0, 50000000 };
+    struct lab l = lab_make();
+    struct err err = { 0 };
+    struct log *log = lab_open(&l, &err), *other = lab_open(&l, &err);
+    struct waiter thread = { .log = log }, process = { .log = other };
+    bool marks[3] = { false };
+    pthread_t a, b;
+
+    log_hold(log);
+    ok(lab_append(log, 0, NULL, &err) == 0, "held: %s", err.msg);
+    pthread_create(&a, NULL, wait_and_append, &thread);
+    pthread_create(&b, NULL, wait_and_append, &process);
+    nanosleep(&moment, NULL);
+    ok(!thread.done && !process.done, "another thread waits, and another writer");
+    ok(lab_append(log, 2, NULL, &err) == 0, "while we go on");
+    log_let_go(log);
+    pthread_join(a, NULL);
+    pthread_join(b, NULL);
+    ok(thread.result == 0 && process.result == 0, "then they write");
+    ok(lab_append(log, 2, NULL, &err) == 0, "and we see what they wrote: %s", err.msg);
+    ok(log_close(other, &err) == 0 && log_close(log, &err) == 0, "close: %s", err.msg);
+    ok(walk_log(&l, marks, 3) == 9 && all_marked(marks, 3), "one chain");
+    lab_remove(&l);
+}
+
+/* --- batches that are written together --- */
+
+static bool gather(struct log *log, int mark, struct err *err)
+{
+    CLEANUP(event_release) struct event e = { 0 };
+
+    event_init(&e, EVENT_HEARTBEAT);
+    event_add_int(&e, "mark", mark);
+    if (log_begin(log, err) < 0)
+        return false;
+    if (log_put(log, &e, NULL, err) < 0) {
+        log_abort(log);
+        return false;
+    }
+    log_gather(log, NULL);
+    return true;
+}
+
+static off_t segment_bytes(const struct lab *l)
+{
+    struct stat st = { 0 };
+
+    return stat(lab_path(l, FIRST_SEGMENT), &st) == 0 ? st.st_size : -1;
+}
+
+static void limit_files(rlim_t bytes)
+{
+    const struct rlimit limit = { bytes, RLIM_INFINITY };
+
+    signal(SIGXFSZ, SIG_IGN);
+    ok(setrlimit(RLIMIT_FSIZE, &limit) == 0, "files are limited");
+}
+
+static void test_gathered_batches_are_one(void)
+{
+    struct lab l = lab_make();
+    struct err err = { 0 };
+    struct log *log = lab_open(&l, &err);
+    off_t before = segment_bytes(&l);
+    bool marks[5] = { false };
+
+    log_hold(log);
+    ok(gather(log, 0, &err) && gather(log, 1, &err) && log_gathered(log) > 0, "two wait");
+    ok(log_begin(log, &err) == 0, "one more");
+    log_abort(log);
+    ok(segment_bytes(&l) == before && is_locked(&l), "is given up; nothing is written");
+    ok(log_write(log, &err) == 0 && log_gathered(log) == 0, "then they are");
+    ok(segment_bytes(&l) > before && log_write(log, &err) == 0, "once");
+    ok(gather(log, 2, &err) && lab_append(log, 3, NULL, &err) == 0,
+       "a commit behind one");
+    ok(log_gathered(log) == 0 && log_write(log, &err) == 0, "writes both");
+    ok(gather(log, 4, &err), "a last one");
+    log_drop(log, "for a test");
+    log_let_go(log);
+    ok(log_lost_total(log) == 1, "is dropped");
+    ok(log_close(log, &err) == 0, "close: %s", err.msg);
+    ok(walk_log(&l, marks, 5) == 7 && all_marked(marks, 4) && !marks[4],
+       "one chain, with a gap at its end");
+    lab_remove(&l);
+}
+
+static void test_gathered_batches_are_lost_together(void)
+{
+    struct lab l = lab_make();
+    struct err err = { 0 };
+    struct log *log = lab_open(&l, &err);
+    off_t before = segment_bytes(&l);
+    bool marks[6] = { false };
+
+    log_hold(log);
+    limit_files((rlim_t)before + 300);
+    ok(gather(log, 0, &err) && gather(log, 1, &err), "two wait");
+    ok(log_write(log, &err) < 0 && segment_bytes(&l) == before, "and fail: %s", err.msg);
+    ok(log_lost_total(log) == 2 && !log_gathered_lost(log), "both");
+    ok(gather(log, 2, &err) && gather(log, 2, &err), "two more");
+    ok(lab_append(log, 3, NULL, &err) < 0 && log_gathered_lost(log), "fail with another");
+    ok(log_lost_total(log) == 5 && log_write(log, &err) < 0 && log_write(log, &err) == 0,
+       "which is told once: %s", err.msg);
+    limit_files(RLIM_INFINITY);
+    ok(gather(log, 4, &err), "there is room again");
+    log_lost(log, 1, "for a test");
+    ok(gather(log, 5, &err) && log_write(log, &err) == 0, "a loss between two");
+    log_let_go(log);
+    ok(log_close(log, &err) == 0, "close: %s", err.msg);
+    ok(walk_log(&l, marks, 6) == 6 && marks[4] && marks[5] && !marks[0] && !marks[2],
+       "one chain");
+    ok(run("grep -c '\"lost\":5.*\"type\":\"gap\"' '%s'%s", lab_path(&l, FIRST_SEGMENT),
+           "|grep -qx 1") == 0 &&
+           run("grep -c '\"lost\":1.*\"type\":\"gap\"' '%s'%s",
+               lab_path(&l, FIRST_SEGMENT), "|grep -qx 1") == 0,
+       "and each loss is told before what follows it");
+    lab_remove(&l);
+}
+
+/* The events that were gathered open the next segment together. */
+static void test_gathered_batches_rotate(void)
+{
+    struct lab l = lab_make();
+    struct err err = { 0 };
+    struct log_options o = lab_options(&l);
+    struct log *log = NULL;
+    bool marks[40] = { false }, good = true;
+
+    o.segment_max = 2000;
+    ok(log_open(&log, &o, &err) == 0, "open: %s", err.msg);
+    log_hold(log);
+    for (int i = 0; i < 40; i++) {
+        good = gather(log, i, &err) && good;
+        if (i % 10 == 9)
+            good = log_write(log, &err) == 0 && good;
+    }
+    log_let_go(log);
+    ok(good && log_close(log, &err) == 0, "close: %s", err.msg);
+    ok(walk_log(&l, marks, 40) == 42 && all_marked(marks, 40), "one chain");
+    lab_remove(&l);
+}
+
+int main(void)
+{
+    test_hold_keeps_the_lock();
+    test_others_wait_while_it_is_held();
+    test_gathered_batches_are_one();
+    test_gathered_batches_are_lost_together();
+    test_gathered_batches_rotate();
+    return tap_done();
+}
