@@ -207,15 +207,27 @@ bool u64_parse(uint64_t *out, str text)
     return true;
 }
 
+static unsigned digits_in(uint64_t value)
+{
+    unsigned n = 1;
+
+    for (; value >= 10000; value /= 10000)
+        n += 4;
+    return n + (value >= 10) + (value >= 100) + (value >= 1000);
+}
+
 size_t u64_format(char out[static U64_DIGITS], uint64_t value)
 {
-    char digits[U64_DIGITS];
-    size_t at = sizeof(digits);
+    unsigned n = digits_in(value), at = n;
 
-    do {
-        digits[--at] = (char)('0' + value % 10);
-        value /= 10;
-    } while (value);
-    memcpy(out, digits + at, sizeof(digits) - at);
-    return sizeof(digits) - at;
+    for (; value >= 100; value /= 100) {
+        unsigned rest = (unsigned)(value % 100);
+
+        out[--at] = (char)('0' + rest % 10);
+        out[--at] = (char)('0' + rest / 10);
+    }
+    if (value >= 10)
+        out[--at] = (char)('0' + value % 10);
+    out[0] = (char)('0' + (value >= 10 ? value / 10 : value));
+    return n;
 }

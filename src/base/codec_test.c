@@ -171,8 +171,27 @@ static void test_formatting_numbers(void)
     }
 }
 
+static void test_numbers_around_every_power_of_ten(void)
+{
+    int wrong = 0;
+
+    for (uint64_t power = 1; power; power = power > UINT64_MAX / 10 ? 0 : power * 10) {
+        for (uint64_t value = power - 1; value <= power + 1; value++) {
+            char digits[U64_DIGITS + 1], expected[32];
+            int n =
+                snprintf(expected, sizeof(expected), "%llu", (unsigned long long)value);
+
+            digits[n] = '#';
+            wrong += u64_format(digits, value) != (size_t)n || digits[n] != '#' ||
+                     memcmp(digits, expected, (size_t)n) != 0;
+        }
+    }
+    ok(wrong == 0, "as printf() writes them, and no byte more");
+}
+
 int main(void)
 {
+    test_numbers_around_every_power_of_ten();
     test_formatting_numbers();
     test_base64();
     test_base64_is_strict();

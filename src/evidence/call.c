@@ -252,7 +252,7 @@ static void fold_notification(struct call *c, const struct source *s)
 
 static bool is_ours(struct call *c, const struct source *s)
 {
-    str call = unquoted(value_of(s, "call"));
+    str call = s->view ? unquoted(value_of(s, "call")) : str_from(s->event->call);
 
     if (!call.n || call.n >= sizeof(c->id))
         return false;

@@ -25,6 +25,7 @@ const char *event_type_name(enum event_type type)
 void event_init(struct event *e, enum event_type type)
 {
     e->type = type;
+    e->session = e->call = NULL;
     e->count = 0;
     e->failed = false;
     e->text.max = EVENT_LINE_MAX;
@@ -40,6 +41,9 @@ void event_copy(struct event *to, const struct event *from)
 {
     event_init(to, from->type);
     memcpy(to->member, from->member, from->count * sizeof(to->member[0]));
+    to->session = from->session;
+    to->n = from->n;
+    to->call = from->call;
     to->count = from->count;
     to->failed = from->failed;
     buf_add(&to->text, buf_str(&from->text));
@@ -226,36 +230,62 @@ void event_add_foreign(struct event *e, const char *name, const char *sha256_nam
     event_add_digest(e, sha256_name, &d);
 }
 
-/* The members that every event has, in their canonical order. */
-static const char *const common[] = { "prev", "seq", "ts", "type", "v", "writer" };
+/* What tells where an event belongs, in canonical order. */
+static const char *const common[] = { "call", "n",    "prev", "seq",   "session",
+                                      "ts",   "type", "v",    "writer" };
 
-#define COMMON_ROOM 256 /* bytes of them all, beside the name of the writer */
+#define COMMON_ROOM 512 /* bytes of them all: three of them are ids */
+
+static char *put_id(char *to, str name, const char *id)
+{
+    if (!id)
+        return to;
+    to = str_put(str_put(to, name), str_from(id));
+    return str_put(to, STR("\","));
+}
 
 static char *put_common(char *to, unsigned which, const struct event *e,
                         const struct event_place *place)
 {
     switch (which) {
     case 0:
+        return put_id(to, STR("\"call\":\""), e->call);
+    case 1:
+        if (!e->session)
+            return to;
+        to = str_put(to, STR("\"n\":"));
+        to += u64_format(to, e->n);
+        return str_put(to, STR(","));
+    case 2:
         to = str_put(to, STR("\"prev\":\""));
         digest_hex(to, &place->prev);
         return str_put(to + 2 * DIGEST_SIZE, STR("\","));
-    case 1:
+    case 3:
         to = str_put(to, STR("\"seq\":"));
         to += u64_format(to, place->seq);
         return str_put(to, STR(","));
-    case 2:
+    case 4:
+        return put_id(to, STR("\"session\":\""), e->session);
+    case 5:
         to = str_put(to, STR("\"ts\":\""));
         clock_format(to, place->ts);
         return str_put(to + CLOCK_TEXT, STR("\","));
-    case 3:
+    case 6:
         to = str_put(str_put(to, STR("\"type\":\"")), type_names[e->type]);
         return str_put(to, STR("\","));
-    case 4:
+    case 7:
         return str_put(to, STR("\"v\":1,"));
     default:
-        to = str_put(str_put(to, STR("\"writer\":\"")), str_from(place->writer));
-        return str_put(to, STR("\","));
+        return put_id(to, STR("\"writer\":\""), place->writer);
     }
+}
+
+/* An id of ours, as entropy_id() makes them; all that may stand between quotes. */
+static bool is_id(const char *id)
+{
+    str s = str_from(id);
+
+    return s.n < ID_MAX && text_is_plain(s);
 }
 
 /* Does the common member come before this one? */
@@ -286,10 +316,10 @@ static char *put_members(char *to, const struct event *e, const struct event_pla
 int event_compose(struct buf *out, const struct event *e, const struct event_place *place,
                   struct err *err)
 {
-    size_t room = COMMON_ROOM + strlen(place->writer) + e->text.n + e->count;
-    char *to = e->failed ? NULL : buf_room(out, room), *end;
+    bool good = !e->failed && is_id(place->writer) && is_id(e->session) && is_id(e->call);
+    char *to = good ? buf_room(out, COMMON_ROOM + e->text.n + e->count) : NULL, *end;
 
-    if (e->failed)
+    if (!good)
         return err_set(err, ERR_LIMIT,
                        "event '%s' has a member or byte too many, or text that is not "
                        "UTF-8",

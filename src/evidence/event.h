@@ -74,6 +74,9 @@ const char *event_type_name(enum event_type type);
 /* An event being composed. Members are kept as canonical JSON; names are literals. */
 struct event {
     enum event_type type;
+    const char *session; /* whose it is: members `session` and `n`; borrowed, or NULL */
+    uint64_t n;
+    const char *call; /* the same: member `call` */
     unsigned count;
     struct event_member {
         const char *name;        /* borrowed: a string literal */

@@ -5,6 +5,7 @@
 #include "base/codec.h"
 #include "base/err.h"
 #include "json/jcs.h"
+#include "json/text.h"
 
 /* --- from a call to a receipt --- */
 
@@ -116,8 +117,18 @@ static void add_json(struct buf *out, str name, str json)
 
 static void add_text(struct buf *out, str name, str text)
 {
+    char *to;
+
     if (!text.p) {
         add_json(out, name, text);
+        return;
+    }
+    to = text_is_plain(text) ? buf_room(out, name.n + text.n + 3) : NULL;
+    if (to) {
+        to = str_put(to, name);
+        *to = '"';
+        to = str_put(str_put(to + 1, text), STR("\","));
+        out->n = (size_t)(to - out->p);
         return;
     }
     buf_add(out, name);

@@ -36,6 +36,7 @@ void session_free(struct session *s)
     history_release(&s->history);
     receipt_line_release(&s->line);
     event_release(&s->event);
+    event_release(&s->said);
     event_release(&s->decision);
     event_release(&s->receipt_event);
     for (size_t i = 0; i < SESSION_LATER_MAX; i++)
@@ -60,7 +61,7 @@ static int put_later(struct session *s, struct err *err)
         struct later *l = &s->later[i];
 
         if (l->call)
-            event_add_cstr(&l->event, "call", l->call->call.id);
+            l->event.call = l->call->call.id;
         if (session_add(s, &l->event, &l->seq, err) < 0)
             return -1;
         if (!l->call)
@@ -160,7 +161,12 @@ int session_later(struct session *s, struct open_call *call, enum event_type typ
     if (s->later_count == SESSION_LATER_MAX && session_flush(s, err) < 0)
         return -1;
     l = &s->later[s->later_count++];
-    message_event(&l->event, type, m);
+    if (m->token && m->token == s->said_token) {
+        event_copy(&l->event, &s->said);
+        l->event.type = type;
+    } else {
+        message_event(&l->event, type, m);
+    }
     l->call = call;
     l->release = release;
     return 0;
@@ -168,8 +174,8 @@ int session_later(struct session *s, struct open_call *call, enum event_type typ
 
 int session_add(struct session *s, struct event *e, uint64_t *seq, struct err *err)
 {
-    event_add_cstr(e, "session", s->history.id);
-    event_add_int(e, "n", (int64_t)(s->history.counts.events + s->pending));
+    e->session = s->history.id;
+    e->n = s->history.counts.events + s->pending;
     if (log_put(s->log, e, seq, err) < 0)
         return -1;
     s->pending++;
@@ -221,6 +227,16 @@ void message_event(struct event *e, enum event_type type, const struct message *
         event_add_foreign(e, "tool", "tool_sha256", m->tool);
 }
 
+/* The same, kept for session_later(). */
+static void begin_message(struct session *s, enum event_type type,
+                          const struct message *m)
+{
+    message_event(&s->event, type, m);
+    s->said_token = m->token;
+    if (m->token)
+        event_copy(&s->said, &s->event);
+}
+
 static void add_optional(struct event *e, const char *name, str text)
 {
     if (text.p)
@@ -233,7 +249,7 @@ static int put_call_event(struct session *s, struct open_call *call, struct even
 {
     uint64_t seq;
 
-    event_add_cstr(e, "call", call->call.id);
+    e->call = call->call.id;
     if (session_add(s, e, &seq, err) < 0)
         return -1;
     call_fold_event(&call->call, e, seq, log_time(s->log));
@@ -309,7 +325,7 @@ int session_request(struct session *s, const struct message *m,
     made = history_new_call(&s->history, id, err);
     if (!made)
         return -1;
-    message_event(&s->event, EVENT_REQUEST_RECEIVED, m);
+    begin_message(s, EVENT_REQUEST_RECEIVED, m);
     event_add_text(&s->event, "arguments_hash", request->arguments_hash);
     add_optional(&s->event, "raw_reason", request->raw_reason);
     if (request->trace.p)
@@ -428,7 +444,7 @@ int session_respond(struct session *s, struct open_call *call, const struct mess
 {
     struct event *e = &s->event;
 
-    message_event(e, EVENT_RESPONSE_RECEIVED, m);
+    begin_message(s, EVENT_RESPONSE_RECEIVED, m);
     event_add_text(e, "result_hash", response->result_hash);
     event_add_bool(e, "is_error", response->is_error);
     if (response->result_type.p)

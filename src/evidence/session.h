@@ -75,6 +75,7 @@ struct message {
     str digest; /* sha256:<hex> or hmac-sha256:<hex>, of the raw frame */
     bool in_batch;
     uint64_t batch; /* index, when the frame was a batch */
+    uint64_t token; /* of two messages with the same one all members are; 0: none */
 };
 
 /* Begin an event with these members. */

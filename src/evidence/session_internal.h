@@ -42,6 +42,8 @@ struct session {
     struct entropy_pool ids;
     struct receipt_line line; /* working memory */
     struct event event;       /* of the helpers */
+    struct event said;        /* the members of the message with this token */
+    uint64_t said_token;
     struct event decision;
     struct event receipt_event;
     uint64_t pending;     /* events of ours in the batch */

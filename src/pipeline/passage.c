@@ -33,6 +33,7 @@ static void become(struct tap *t, str rest)
     uint64_t before = 0; /* that were withheld */
 
     t->cut = true;
+    t->token++; /* it is another message */
     t->frame = tap_text(rest);
     content_digest(&t->digest, t->frame, t->options.pepper);
     for (size_t i = 0; i < t->passage_count; i++) {

@@ -67,7 +67,8 @@ struct message tap_describe(const struct tap *t, const struct rpc *m, uint64_t i
                            .bytes = t->frame.n,
                            .digest = str_from(t->digest.text),
                            .in_batch = t->is_batch,
-                           .batch = index };
+                           .batch = index,
+                           .token = t->is_batch ? 0 : t->token };
 
     if (m->kind == RPC_INVALID)
         return out;
@@ -565,6 +566,7 @@ int tap_receive(struct tap *t, enum direction d, str frame, struct exchange *x,
     t->upto = 0;
     t->is_batch = false;
     t->rpc.json = NULL; /* nothing is read yet */
+    t->token++;
     content_digest(&t->digest, t->frame, t->options.pepper);
     t->failing = tap_make_room(t, err) < 0 || record(t, x, now, err) < 0;
     if (t->failing)
