@@ -11,6 +11,9 @@
 /* A large buffer on the stack of a hot function: not even zeroed. */
 #define UNINITIALIZED __attribute__((uninitialized))
 
+/* Hardly ever called: what leads there is moved out of the way of everything else. */
+#define COLD __attribute__((cold))
+
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 #endif

@@ -33,7 +33,7 @@ void buf_init(struct buf *b, size_t max);
 void buf_release(struct buf *b); /* frees; safe on a zeroed or released buf */
 void buf_reset(struct buf *b);   /* empties, keeps the memory, clears `failed` */
 
-char *buf_make_room(struct buf *b, size_t n); /* for buf_room() */
+COLD char *buf_make_room(struct buf *b, size_t n); /* for buf_room() */
 
 /* Make room for n more bytes and return where they start; NULL when failed. The
  * caller writes up to n bytes there and then adds what it wrote to b->n. Most of what is

@@ -35,12 +35,13 @@ struct err {
 
 /* Record a failure. Returns -1, so that `return err_set(...)` reads well.
  * Bytes of the finished sentence that are not printable are escaped. */
-int err_set(struct err *err, enum err_code code, const char *fmt, ...) PRINTF_LIKE(3, 4);
+COLD int err_set(struct err *err, enum err_code code, const char *fmt, ...)
+    PRINTF_LIKE(3, 4);
 
 /* Record a failed system call: "<what>: <strerror(errno)>". Returns -1. */
-int err_errno(struct err *err, const char *fmt, ...) PRINTF_LIKE(2, 3);
+COLD int err_errno(struct err *err, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 /* Put context in front: "open pack" + ": " + the message so far. Returns -1. */
-int err_wrap(struct err *err, const char *fmt, ...) PRINTF_LIKE(2, 3);
+COLD int err_wrap(struct err *err, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 #endif

@@ -125,7 +125,7 @@ bool log_gathered_lost(const struct log *log);      /* log_write() is going to s
 /* Evidence of `events` events could not be written: remembered until a `gap` can be.
  * log_append and log_commit do this themselves when they fail; for failures around them.
  */
-void log_lost(struct log *log, uint64_t events, const char *reason);
+COLD void log_lost(struct log *log, uint64_t events, const char *reason);
 uint64_t log_lost_total(const struct log *log); /* over the life of this writer */
 
 MUST_CHECK int log_append(struct log *log, const struct event *const *events,

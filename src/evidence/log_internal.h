@@ -114,7 +114,7 @@ int64_t log_monotonic(void);             /* ms */
 MUST_CHECK int log_load(struct log *log, struct err *err); /* state, under the lock */
 MUST_CHECK int log_open_segment(struct log *log, uint64_t first, bool create,
                                 struct err *err);
-void log_tell(const struct log *log, const char *fmt, ...) PRINTF_LIKE(2, 3);
+COLD void log_tell(const struct log *log, const char *fmt, ...) PRINTF_LIKE(2, 3);
 MUST_CHECK int log_add_repair(struct log *log, const struct repair *r, struct err *err);
 
 /* logopen.c: open what is there, for mending: no key, no writer, no event. */
@@ -122,7 +122,7 @@ MUST_CHECK int log_open_to_mend(struct log **out, const struct log_options *opti
                                 struct err *err);
 
 /* recover.c: find the true end of the log, under the lock; never restarts at 0. */
-MUST_CHECK int log_recover(struct log *log, struct err *err);
+COLD MUST_CHECK int log_recover(struct log *log, struct err *err);
 
 /* Once log/lock is open: what log_check_place() compares with. */
 MUST_CHECK int log_know_lock(struct log *log, struct err *err);
@@ -131,6 +131,6 @@ MUST_CHECK int log_know_lock(struct log *log, struct err *err);
 MUST_CHECK int log_check_place(const struct log *log, struct err *err);
 
 /* sync.c: write anew what a failed fdatasync may have lost, under the lock. */
-MUST_CHECK int log_reseat(struct log *log, struct err *err);
+COLD MUST_CHECK int log_reseat(struct log *log, struct err *err);
 
 #endif

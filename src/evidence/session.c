@@ -305,7 +305,8 @@ static int keep_request(struct open_call *call, const struct call_request *r,
     call->has_arguments = r->content.p != NULL;
     call->arguments.max = RECEIPT_MAX;
     buf_add(&call->arguments, r->content);
-    snprintf(call->parent, sizeof(call->parent), "%s", r->parent ? r->parent : "");
+    if (r->parent)
+        snprintf(call->parent, sizeof(call->parent), "%s", r->parent);
     return buf_check(&call->arguments, "the stored arguments", err);
 }
 
