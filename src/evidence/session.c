@@ -200,6 +200,8 @@ int session_transport(struct session *s, const char *transport, struct err *err)
 {
     if (!term_is_transport(transport) || s->history.transport_found)
         return err_set(err, ERR_REFUSED, "the transport of a session is found once");
+    if (session_write(s, err) < 0)
+        return -1;
     event_init(&s->event, EVENT_TRANSPORT_FOUND);
     event_add_cstr(&s->event, "transport", transport);
     if (session_put(s, &s->event, NULL, err) < 0)

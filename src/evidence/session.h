@@ -112,8 +112,8 @@ bool session_has_later(const struct session *s);
  * together: for messages that came at once and go on at once, while log_hold() holds.
  * session_write() fails for all of them: none of it stands in the log, the numbering and
  * the calls are as they were at session_gather(), and those that were made since are
- * gone; `undone` is told before it returns. session_part() and session_end() begin with
- * session_write(). Not with a durability above `write`. */
+ * gone; `undone` is told before it returns. session_transport(), session_part() and
+ * session_end() begin with session_write(). Not with a durability above `write`. */
 void session_gather(struct session *s, void (*undone)(void *ctx), void *ctx);
 MUST_CHECK int session_write(struct session *s, struct err *err); /* safe without */
 bool session_is_gathering(const struct session *s);
