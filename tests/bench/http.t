@@ -11,6 +11,7 @@ that only the ratios count. Then idle streams, and sessions that nobody ends.
     BENCH_PEERS=0               leave other people's proxies out
 """
 import json, os, re, resource, shutil, signal, socket, ssl, statistics, subprocess, sys, tempfile, time
+import urllib.parse
 
 build = os.path.abspath(os.environ.get("ASSAY_BUILD", "build"))
 assay = os.path.abspath(os.environ.get("ASSAY", build + "/assay"))
@@ -31,7 +32,8 @@ core = max(os.sched_getaffinity(0))
 os.sched_setaffinity(0, {core})  # and all that we start
 files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
-PATIENCE = 60  # s for a listener, and for an answer
+PATIENCE = 60  # s for a listener, and for an end
+ANSWER = 10  # s for an answer; less than what keeps a stream alive
 IDLE = 20  # s of watching what idle streams cost
 running = []
 
@@ -118,15 +120,10 @@ class Front:
 
 
 def listening_port(said):
-    """The port in the status line of `assay mcp-proxy --listen --json`."""
+    """The port in the line {"event":"listening","url":...} of what assay said, else None."""
     for line in said.splitlines():
-        try:
-            status = json.loads(line)
-        except ValueError:
-            continue
-        found = re.search(r":(\d+)\b", str(status.get("listen", status.get("url", ""))))
-        if status.get("port") or found:
-            return int(status.get("port") or found.group(1))
+        if line.startswith(b'{"event":"listening"'):
+            return urllib.parse.urlsplit(json.loads(line)["url"]).port
     return None
 
 
@@ -287,57 +284,74 @@ def judge(what, value, unit, limit, at_least=False):
 
 # sessions, one by one
 
-HEADS = "Host: 127.0.0.1\r\nAccept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2025-06-18\r\n"
+HEADS = "Host: 127.0.0.1\r\nAccept: application/json, text/event-stream\r\n"
+MODERN = "2026-07-28"
 
 
-class Session:
-    """A connection with a session of its own; closed without a word."""
-
+class Connection:
     def __init__(self, port, tls=None):
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=ANSWER)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if tls:
             self.socket = tls.wrap_socket(self.socket, server_hostname="localhost")
-        self.id = ""
-        head = self.post({"id": 0, "method": "initialize", "params": {
-            "protocolVersion": "2025-06-18", "capabilities": {},
-            "clientInfo": {"name": "bench", "version": "1"}}})
-        found = re.search(rb"(?i)\r\nmcp-session-id:\s*(\S+)", head)
-        self.id = f"Mcp-Session-Id: {found.group(1).decode()}\r\n" if found else ""
-        self.post({"method": "notifications/initialized"})
 
-    def post(self, message):
-        body = json.dumps({"jsonrpc": "2.0", **message})
-        return self.ask(f"POST /mcp HTTP/1.1\r\n{HEADS}{self.id}Content-Type: application/json\r\n"
-                        f"Content-Length: {len(body)}\r\n\r\n{body}")
-
-    def call(self):
-        return self.post({"id": 1, "method": "tools/call", "params": {"name": "small", "arguments": {}}})
-
-    def listen(self):
-        head = self.ask(f"GET /mcp HTTP/1.1\r\n{HEADS}{self.id}\r\n", stream=True)
-        if b" 200 " not in head.split(b"\r\n")[0]:
-            raise OSError(head[:200])
-
-    def ask(self, request, stream=False):
-        self.socket.sendall(request.encode())
+    def ask(self, method, message=None, heads="", stream=False):
+        body = json.dumps({"jsonrpc": "2.0", **message}) if message else ""
+        self.socket.sendall(f"{method} /mcp HTTP/1.1\r\n{HEADS}{heads}Content-Type: application/json\r\n"
+                            f"Content-Length: {len(body)}\r\n\r\n{body}".encode())
         data = b""
-        while True:
+        while not is_whole(data, stream):
             piece = self.socket.recv(65536)
             data += piece
-            head, end, body = data.partition(b"\r\n\r\n")
-            length = re.search(rb"(?i)\r\ncontent-length:\s*(\d+)", head)
-            if not piece or end and (stream or is_whole(head, body, length)):
+            if not piece:
                 break
         if not data.startswith(b"HTTP/1.1 20"):
-            raise OSError(data[:200].decode(errors="replace") or "closed")
+            raise OSError(data[:400].decode(errors="replace") or "closed")
         return data
 
     def close(self):
         self.socket.close()
 
 
-def is_whole(head, body, length):
+class Session(Connection):
+    """A connection with a session of its own; closed without a word."""
+
+    def __init__(self, port, tls=None):
+        super().__init__(port, tls)
+        self.heads = "MCP-Protocol-Version: 2025-06-18\r\n"
+        head = self.post({"id": 0, "method": "initialize", "params": {
+            "protocolVersion": "2025-06-18", "capabilities": {},
+            "clientInfo": {"name": "bench", "version": "1"}}})
+        found = re.search(rb"(?i)\r\nmcp-session-id:\s*(\S+)", head)
+        self.heads += f"Mcp-Session-Id: {found.group(1).decode()}\r\n" if found else ""
+        self.post({"method": "notifications/initialized"})
+
+    def post(self, message):
+        return self.ask("POST", message, self.heads)
+
+    def call(self):
+        return self.post({"id": 1, "method": "tools/call", "params": {"name": "small", "arguments": {}}})
+
+    def listen(self):
+        return self.ask("GET", None, self.heads, stream=True)
+
+
+class Subscriber(Connection):
+    """The same in the era without sessions."""
+
+    def listen(self):
+        meta = {"protocolVersion": MODERN, "clientCapabilities": {}, "clientInfo": {"name": "b", "version": "1"}}
+        return self.ask("POST", {"id": 1, "method": "subscriptions/listen", "params": {
+            "notifications": {"toolsListChanged": True},
+            "_meta": {"io.modelcontextprotocol/" + k: v for k, v in meta.items()}}},
+            f"MCP-Protocol-Version: {MODERN}\r\nMcp-Method: subscriptions/listen\r\n", stream=True)
+
+
+def is_whole(data, stream):
+    head, end, body = data.partition(b"\r\n\r\n")
+    length = re.search(rb"(?i)\r\ncontent-length:\s*(\d+)", head)
+    if not end or stream:
+        return end != b""
     if length:
         return len(body) >= int(length.group(1))
     return b"chunked" not in head.lower() or body.endswith(b"0\r\n\r\n")
@@ -352,26 +366,28 @@ def certificate():
     return context if made.returncode == 0 else None
 
 
-def idle_streams(name, front, limit, tls=None):
+def idle_streams(name, front, limit, who=Session, tls=None):
     if not front.wait():
         return print(f"{streams} idle streams, {name}: does not listen: {front.read()[-300:]}")
-    first = Session(front.port, tls)  # what there is only once
-    before, held = front.rss(), []
+    held = [who(front.port, tls)]
+    held[0].listen()
+    before = front.rss()  # with what there is only once
     try:
         for _ in range(streams):
-            held.append(Session(front.port, tls))
+            held.append(who(front.port, tls))
             held[-1].listen()
     except OSError as e:
-        return print(f"  MISSED {streams} idle streams, {name}: {len(held)} are open, then: {e}")
+        return print(f"  MISSED {streams} idle streams, {name}: number {len(held)}: {e}")
     grown = (front.rss() - before) / streams
     start, used = time.monotonic(), front.cpu()
     time.sleep(IDLE)
     share = (front.cpu() - used) / (time.monotonic() - start) * 100
     print(f"{streams} idle streams, {name}: {front.rss()} KiB in all")
-    judge(f"{name}: RSS per stream with its session", grown, "KiB", limit)
+    judge(f"{name}: RSS per stream", grown, "KiB", limit)
     judge(f"{name}: CPU of all of them", share, "%", 1)
-    for s in [first, *held]:
+    for s in held:
         s.close()
+    front.stop()
     return None
 
 
@@ -425,17 +441,19 @@ def main():
                 print(f"  {name}: {' '.join(front.command)}".replace(build, "$BUILD").replace(work, "$TMP"))
                 front.stop()
         if has_listen():
-            idle_streams("plain", recorder("idle", behind), 4)
+            idle_streams("each with a session", recorder("idle", behind), 4)
+            idle_streams("without sessions", recorder("listen", behind), 4, Subscriber)
             tls = certificate()
             if tls:
-                idle_streams("TLS", recorder("tls", behind, "--tls-cert", work + "/cert.pem", "--tls-key",
-                                             work + "/key.pem"), 24, tls)
+                secret = ["--tls-cert", work + "/cert.pem", "--tls-key", work + "/key.pem"]
+                idle_streams("TLS, each with a session", recorder("tls", behind, *secret), 24, Session, tls)
             abandoned("to HTTP", recorder("left", behind), sessions, False)
             abandoned("to stdio", recorder("leftstdio", [stdio_server]), sessions, True)
     finally:
         server.kill()
 
 
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
 try:
     main()
 finally:

@@ -50,13 +50,33 @@ static bool body_length(str head, str rest, size_t *length)
     return at != NULL;
 }
 
+/* The head of a stream, and the first event of a subscription. */
+static void add_stream(struct buf *out, str id)
+{
+    CLEANUP(buf_release) struct buf event = { .max = BODY_MAX };
+
+    buf_add(out, STR("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
+                     "Transfer-Encoding: chunked\r\n\r\n"));
+    if (!id.n)
+        return;
+    buf_add(&event, STR("data: {\"jsonrpc\":\"2.0\",\"method\":"
+                        "\"notifications/subscriptions/acknowledged\",\"params\":{"
+                        "\"notifications\":{\"toolsListChanged\":true},\"_meta\":{"
+                        "\"io.modelcontextprotocol/subscriptionId\":"));
+    buf_add(&event, id);
+    buf_add(&event, STR("}}}\n\n"));
+    buf_printf(out, "%zx\r\n", event.n);
+    buf_add(out, buf_str(&event));
+    buf_add(out, STR("\r\n"));
+}
+
 static void add_reply(struct buf *out, str head, str body)
 {
     struct buf json = { .max = BODY_MAX };
+    bool listens = has(body, STR("\"subscriptions/listen\""));
 
-    if (head.p[0] == 'G') {
-        buf_add(out, STR("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
-                         "Transfer-Encoding: chunked\r\n\r\n"));
+    if (head.p[0] == 'G' || listens) {
+        add_stream(out, listens ? id_of(body) : (str){ NULL, 0 });
         return;
     }
     add_answer(&json, body);

@@ -9,7 +9,6 @@ URL of that. The suite says in its environment which scenario this is.
 import contextlib
 import json
 import os
-import re
 import shutil
 import signal
 import socket
@@ -96,13 +95,9 @@ def start_assay(upstream, directory, *flags):
 
 
 def listening_port(line):
-    """The port in the status line of `--listen` with `--json`, else None."""
-    try:
-        said = json.loads(line)
-    except ValueError:
-        return None
-    found = re.search(r":(\d+)\b", str(said.get("listen", said.get("url", ""))))
-    return said.get("port") or (int(found.group(1)) if found else None)
+    """The port in the line {"event":"listening","url":...}, else None."""
+    said = json.loads(line) if line.startswith(b"{") else {}
+    return urlsplit(said["url"]).port if said.get("event") == "listening" else None
 
 
 def drain(pipe, directory):

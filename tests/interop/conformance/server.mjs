@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A server of both eras on the TypeScript SDK v2, with what the conformance suite asks for:
-//     node server.mjs            Streamable HTTP on 127.0.0.1, a free port; prints it
+//     node server.mjs            Streamable HTTP on 127.0.0.1, a free port; prints it, and at
+//                                its end (SIGTERM) how many calls of tools came in
 //     node server.mjs stdio      the same over stdio
 // The legacy era has sessions and streams that can be resumed; the other has neither.
 import { randomUUID } from 'node:crypto';
@@ -61,7 +62,10 @@ function serveHttp() {
         prompts: () => handler.notify.promptsChanged() }), { legacy: 'reject' });
     const serveModern = toNodeHandler(handler);
     const app = createMcpExpressApp();
+    let calls = 0;
+    process.on('SIGTERM', () => process.stdout.write(`${calls}\n`, () => process.exit(0)));
     app.all('/mcp', async (req, res) => {
+        calls += req.body?.method === 'tools/call';
         const isLegacy = await isLegacyRequest(await toWebRequest(req, req.body), req.body);
         return (isLegacy ? serveLegacy : serveModern)(req, res, req.body);
     });
