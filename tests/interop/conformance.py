@@ -5,9 +5,8 @@
     conformance.py PLACE WORK quick|soak    PLACE holds node_modules and our fixtures
 
 The suite plays the client of our fixture server, and the server of our fixture client. What
-it finds must be the same, check by check. nginx in our place shows that a proxy can do that.
-What a client finds out about authorization (auth/...) names the server itself; it is printed
-and not judged. Speaks TAP.
+it finds must be the same, check by check, but for what names the server itself in OAuth
+(EXCEPTIONS). nginx in our place shows that a proxy can do that. Speaks TAP.
 """
 import collections
 import concurrent.futures
@@ -35,6 +34,7 @@ SERVER = [
     ("newest", "--requirements 2026-07-28", 150),
     ("newest", "--suite all --spec-version 2025-06-18", 50),
 ]
+CONTROL = SERVER[1]  # without requests of the server, which time out through a busy nginx
 SERVER_SOAK = SERVER + [("stable", "--suite all", 40)]
 SMALL = ["initialize 2025-11-25", "tools_call 2025-11-25", "elicitation-sep1034-client-defaults 2025-11-25",
          "sse-retry 2025-11-25", "tools_call 2026-07-28", "request-metadata 2026-07-28",
@@ -46,6 +46,13 @@ CLIENT_SOAK = [
     ("newest", "--requirements 2025-11-25", 300),
     ("newest", "--requirements 2026-07-28", 400),
     ("stable", "--suite all", 250),
+]
+# What is not the same, and cannot be: scenario, name of a check (all if empty), reason.
+EXCEPTIONS = [
+    ("auth/", "Resource parameter matches protected resource metadata",
+     "the resource is called as the client reaches it: by the proxy's address"),
+    ("auth/metadata-var3", "", "the metadata is where only the server serves it, at a path of its own"),
+    ("auth/2025-03-26-oauth-endpoint-fallback", "", "the endpoints are guessed from the server's address"),
 ]
 RESULT = re.compile(r"(?:server-)?(.+)-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z$")
 MASKS = [(r"(localhost|127\.0\.0\.1):\d+", "<host>"), (r"\d{4}-\d\d-\d\dT[\d:.]+Z", "<time>"),
@@ -139,25 +146,31 @@ def as_server(kind, suite, flags):
 
 # comparing
 
-def differences(direct, seen, judged=lambda s: True):
+def differences(direct, seen, judged):
     """One line per check that is not the same."""
     told = []
-    for scenario in sorted(filter(judged, direct.keys() | seen.keys())):
+    for scenario in sorted(direct.keys() | seen.keys()):
         a, b = direct.get(scenario, {}), seen.get(scenario, {})
         for check in sorted(a.keys() | b.keys()):
-            if sorted(a.get(check, [])) != sorted(b.get(check, [])):
+            if judged(scenario, check[1]) and sorted(a.get(check, [])) != sorted(b.get(check, [])):
                 told.append("%s: %s: %s, and with it in between %s" % (
                     scenario, check[1], a.get(check, "none"), b.get(check, "none")))
     return told
 
 
-def passed(found, judged=lambda s: True):
-    return sum(status == "SUCCESS" for s, checks in found.items() if judged(s)
-               for said in checks.values() for status, _ in said)
+def passed(found):
+    return sum(status == "SUCCESS" for checks in found.values() for said in checks.values()
+               for status, _ in said)
 
 
-def is_judged(scenario):
-    return not scenario.startswith("auth/")
+def is_judged(flags):
+    """Which scenarios and checks count. A suite runs all clients at once, so that one that
+    looks at the clock says nothing there; it is run by itself, too."""
+    def judged(scenario, check):
+        if scenario == "sse-retry" and "--scenario" not in flags:
+            return False
+        return not any(scenario.startswith(s) and c in ("", check) for s, c, _ in EXCEPTIONS)
+    return judged
 
 
 def compare(kind, way, suite, flags, least):
@@ -165,26 +178,18 @@ def compare(kind, way, suite, flags, least):
     name = "%s %s suite, %s" % (suite, "server" if way is as_client else "client", flags)
     for attempt in (1, 2):
         (direct, _, _), (seen, directory, calls) = way("direct", suite, flags), way(kind, suite, flags)
-        told = differences(direct, seen, is_judged)
+        told = differences(direct, seen, is_judged(flags))
         if not told:
             break
         print("# %s, %s, attempt %d: %s" % (kind, name, attempt, "; ".join(told)[:600]))
-    good = passed(direct)
+    good, all_told = passed(direct), differences(direct, seen, lambda *_: True)
+    if len(all_told) > len(told):
+        print("# %s: %d checks differ that are not judged" % (name, len(all_told) - len(told)))
     ok(good >= least, "%s: %d checks pass without a proxy" % (name, good), "at least %d" % least)
-    ok(not told, "%s: %d scenarios are the same through %s" % (
-        name, sum(map(is_judged, seen)), kind), "\n".join(told[:40]))
-    tell_auth(name, kind, direct, seen)
+    ok(not told and len(seen) == len(direct), "%s: %d scenarios are the same through %s (%d checks pass)" % (
+        name, len(seen), kind, passed(seen)), "\n".join(told[:40]))
     if kind == "assay" and way is as_client:
         check_evidence(name, directory, calls)
-
-
-def tell_auth(name, kind, direct, seen):
-    auth = [s for s in direct if not is_judged(s)]
-    if auth:
-        same = sum(direct[s] == seen.get(s) for s in auth)
-        print("# %s: authorization: %d scenarios, %d of them the same through %s; %d and %d checks pass" % (
-            name, len(auth), same, kind, passed(direct, lambda s: s in auth),
-            passed(seen, lambda s: s in auth)))
 
 
 # what we leave
@@ -211,12 +216,13 @@ def main():
     soak = mode == "soak"
     rows = [(as_client, *r) for r in (SERVER_SOAK if soak else SERVER)]
     rows += [(as_server, *r) for r in (CLIENT_SOAK + CLIENT if soak else CLIENT)]
-    for kind in ("nginx", "assay") if soak else ("assay",):
+    plans = {"nginx": [(as_client, *CONTROL)], "assay": rows} if soak else {"assay": rows}
+    for kind, planned in plans.items():
         if not is_there(kind):
-            skip("the suite through " + kind, "it is not there" if kind == "nginx" else "it has no --listen")
+            skip("the suite through " + kind, "it is not there")
             continue
         with concurrent.futures.ThreadPoolExecutor(1 if soak else 2) as pool:
-            for done in [pool.submit(compare, kind, *row) for row in rows]:
+            for done in [pool.submit(compare, kind, *row) for row in planned]:
                 done.result()
 
 
