@@ -15,7 +15,7 @@
 
 static inline bool has(str text, str what)
 {
-    return memmem(text.p, text.n, what.p, what.n) != NULL;
+    return text.n && memmem(text.p, text.n, what.p, what.n) != NULL;
 }
 
 /* The number after the first "id": of a message that is ours or a client's of small ids.
@@ -23,7 +23,7 @@ static inline bool has(str text, str what)
 static inline str id_of(str message)
 {
     str name = STR("\"id\":");
-    const char *at = memmem(message.p, message.n, name.p, name.n);
+    const char *at = message.n ? memmem(message.p, message.n, name.p, name.n) : NULL;
     size_t n = 0;
     str rest;
 
