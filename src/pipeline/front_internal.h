@@ -100,6 +100,7 @@ struct seat {
     struct buf unheard;            /* messages, one a line, for who does not listen yet */
     uint64_t last;                 /* loop time of the last visit's end */
     bool reading;                  /* else requests wait */
+    bool deserted; /* a client left before its answer, which may still come */
     struct relay_outcome outcome;
     struct err err; /* of sealing */
     int sealed;

@@ -117,6 +117,7 @@ static void forget(struct seat *s, const struct visit *v)
     s->posts -= v->kind == VISIT_POST;
     s->waiting -= v->waits;
     s->queued -= v->queued;
+    s->deserted |= v->kind == VISIT_POST && v->open > 0;
     s->last = loop_now(s->front->loop);
     if (s->stream == v)
         s->stream = NULL;
@@ -385,14 +386,15 @@ static struct visit *any_post(const struct seat *s)
 }
 
 /* What the server says by itself: of a request, if it says of which, else where the
- * client listens, else where it waits for something. */
+ * client listens, else where it waits for something. The beginning of a message is taken
+ * for that of the answer: see side_may_begin(). */
 static struct visit *find_listener(struct seat *s, str message, bool end)
 {
     struct visit *v = end && s->posts ? by_token(s, message) : NULL;
 
-    if (v || s->stream)
-        return v ? v : s->stream;
-    return any_post(s);
+    if (!v && (end || s->kind == SEAT_LEGACY))
+        v = s->stream;
+    return v ? v : any_post(s);
 }
 
 static void keep_unheard(struct seat *s, str message)
@@ -468,7 +470,7 @@ static bool side_may_begin(const struct endpoint *e, const struct exchange *x)
         return true;
     if (s->speaking || s->kind == SEAT_LEGACY)
         return true;
-    return s->posts == 1 && any_post(s) != NULL;
+    return s->posts == 1 && !s->deserted && any_post(s) != NULL;
 }
 
 static void side_cork(struct endpoint *e, bool on)
