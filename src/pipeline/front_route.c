@@ -38,6 +38,7 @@ static void hand_on(struct visit *v)
     v->open = legacy ? 0 : f->peek.requests;
     v->is_batch = f->peek.is_batch;
     v->stateless = f->peek.is_stateless && !legacy;
+    v->request->ends_with_client = v->stateless; /* going is cancelling there */
     v->is_initialize = f->peek.is_initialize;
     buf_add(&v->tokens, buf_str(&f->peek.tokens));
     s->side.events->on_span(s->side.ctx, legacy && s->stream ? s->stream->exchange : x,

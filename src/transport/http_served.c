@@ -300,6 +300,11 @@ static void on_bytes(void *ctx, str bytes)
         served_resume(c);
 }
 
+static bool is_stream(const struct served *c)
+{
+    return c->begun && (c->chunked || c->until_close);
+}
+
 static void on_end(void *ctx, const struct err *why)
 {
     struct served *c = ctx;
@@ -309,8 +314,8 @@ static void on_end(void *ctx, const struct err *why)
         served_die(c);
     else if (c->lingering && link_queued(&c->link) == 0)
         served_die(c);
-    else if (!c->lingering && c->open && c->begun && (c->chunked || c->until_close))
-        served_die(c); /* a stream that nobody reads */
+    else if (!c->lingering && c->open && (c->request.ends_with_client || is_stream(c)))
+        served_die(c); /* nobody waits for it */
     else
         settle(c);
 }

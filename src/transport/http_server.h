@@ -84,6 +84,10 @@ struct http_request {
         *head;   /* until the answer is whole, or http_request_forget() */
     str body;    /* whole; valid until the same, or http_request_drop_body() */
     void *owner; /* the owner's own; NULL at first */
+
+    /* Set by the owner: whoever says no more is gone. Else he may wait for his answer,
+     * as long as it is not a stream that has begun. */
+    bool ends_with_client;
 };
 
 /* Other limits than those above, each of them: for tests. */

@@ -123,7 +123,8 @@ static void on_request(void *ctx, struct http_request *r)
         http_reply(r, 204, (str){ 0 }, STR("never sent"));
     } else if (str_is(what, "/big")) {
         http_reply(r, 200, (str){ 0 }, str_of(big, BIG));
-    } else if (str_starts(what, STR("/later"))) {
+    } else if (str_starts(what, STR("/later")) || str_is(what, "/while")) {
+        r->ends_with_client = str_is(what, "/while");
         h->waiting = r;
         loop_timer_set(h->timer, 30, false);
     } else {
@@ -570,6 +571,13 @@ static void test_gone(struct house *h)
     usleep(20000);
     close(fd);
     ok(wait_for(&h->gone, gone + 3), "gone in its body: told, since on_head was");
+
+    fd = call(h);
+    send_text(fd, "GET /while HTTP/1.1\r\nHost: h\r\n\r\n");
+    ok(hears(fd, "/while"), "a request that ends with its client: answered");
+    send_text(fd, "GET /while HTTP/1.1\r\nHost: h\r\n\r\n");
+    close(fd);
+    ok(wait_for(&h->gone, gone + 4), "and gone with it, before the answer is there");
 }
 
 /* Reading has stopped, so that an end cannot be read. */
