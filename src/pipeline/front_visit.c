@@ -500,13 +500,16 @@ static void side_give_label(struct endpoint *e, struct exchange *x, str label)
         visit_label(v, label.n ? str_of(label.p + 1, label.n - 1) : (str){ NULL, 0 });
 }
 
-/* Streams end; who waits for an answer has got an error by now. */
+/* Streams end; who waits for an answer has got an error by now. Who has cancelled gets an
+ * answer without a message: a connection that breaks off is an error to some clients. */
 static void side_finish(struct endpoint *e)
 {
     struct seat *s = of(e);
 
     for (struct visit *v = s->visits, *next; v; v = next) {
         next = v->next;
+        if (v->takes_events && !v->errand)
+            visit_begin(v);
         visit_close(v, v->begun && !v->inside);
     }
 }
