@@ -80,19 +80,23 @@ int correlate_add(struct correlate *c, str raw, str key, struct pending **out,
     return 0;
 }
 
-struct pending *correlate_find(const struct correlate *c, str raw, str key)
+struct pending *correlate_find(const struct correlate *c, str raw, str key,
+                               const struct exchange *x)
 {
     uint32_t hash = hash_of(c, key);
-    struct pending *alike = NULL;
+    struct pending *found = NULL;
+    int best = -1, fits;
 
     for (struct pending *p = c->bucket[hash % CORRELATE_BUCKETS]; p; p = p->next) {
         if (p->hash != hash || !str_equal(key_of(p), key))
             continue;
-        if (str_equal(raw_of(p), raw))
-            return p;
-        alike = alike ? alike : p;
+        fits = 2 * (x && p->exchange == x) + str_equal(raw_of(p), raw);
+        if (fits > best) {
+            found = p;
+            best = fits;
+        }
     }
-    return alike;
+    return found;
 }
 
 void correlate_remove(struct correlate *c, struct pending *p)

@@ -54,7 +54,11 @@ void correlate_release(struct correlate *c);
 /* ERR_LIMIT at CORRELATE_MAX. */
 MUST_CHECK int correlate_add(struct correlate *c, str raw, str key, struct pending **out,
                              struct err *err);
-struct pending *correlate_find(const struct correlate *c, str raw, str key);
+
+/* The oldest with this id: if there is one, of this exchange, in which the answer came.
+ * Clients of one session may ask with the same id at once. */
+struct pending *correlate_find(const struct correlate *c, str raw, str key,
+                               const struct exchange *x);
 void correlate_remove(struct correlate *c, struct pending *p); /* frees it */
 
 /* The oldest whose answer nobody waits for, cancelled or answered by us; NULL without.

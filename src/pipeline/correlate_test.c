@@ -20,12 +20,13 @@ static void test_equal_ids_come_back_in_order(void)
     struct pending *first = add(&c, "1", "1"), *second = add(&c, "1", "1");
     struct pending *text = add(&c, "\"1\"", "\"1\"");
 
-    ok(correlate_find(&c, STR("\"1\""), STR("\"1\"")) == text, "1 and \"1\" are two ids");
-    ok(correlate_find(&c, STR("1"), STR("1")) == first, "the oldest first");
+    ok(correlate_find(&c, STR("\"1\""), STR("\"1\""), NULL) == text,
+       "1 and \"1\" are two ids");
+    ok(correlate_find(&c, STR("1"), STR("1"), NULL) == first, "the oldest first");
     correlate_remove(&c, first);
-    ok(correlate_find(&c, STR("1"), STR("1")) == second, "then the next");
+    ok(correlate_find(&c, STR("1"), STR("1"), NULL) == second, "then the next");
     correlate_remove(&c, second);
-    ok(!correlate_find(&c, STR("1"), STR("1")) && c.count == 1, "then none");
+    ok(!correlate_find(&c, STR("1"), STR("1"), NULL) && c.count == 1, "then none");
     correlate_release(&c);
     ok(c.count == 0 && !c.oldest && !c.newest, "released");
 }
@@ -36,10 +37,25 @@ static void test_spellings(void)
     struct pending *a = add(&c, "9007199254740992", "9007199254740992");
     struct pending *b = add(&c, "9007199254740993", "9007199254740992");
 
-    ok(correlate_find(&c, STR("9007199254740993"), STR("9007199254740992")) == b,
+    ok(correlate_find(&c, STR("9007199254740993"), STR("9007199254740992"), NULL) == b,
        "the very text wins");
-    ok(correlate_find(&c, STR("9007199254740992.0"), STR("9007199254740992")) == a,
+    ok(correlate_find(&c, STR("9007199254740992.0"), STR("9007199254740992"), NULL) == a,
        "another spelling finds the oldest that is alike");
+    correlate_release(&c);
+}
+
+static void test_exchanges(void)
+{
+    struct correlate c = { .seed = 7 };
+    struct pending *a = add(&c, "1", "1"), *b = add(&c, "1", "1");
+    char places[3];
+
+    a->exchange = (struct exchange *)&places[0];
+    b->exchange = (struct exchange *)&places[1];
+    ok(correlate_find(&c, STR("1"), STR("1"), b->exchange) == b,
+       "one id in two exchanges: the answer is for the one in which it comes");
+    ok(correlate_find(&c, STR("1"), STR("1"), (struct exchange *)&places[2]) == a,
+       "in a third one: for the oldest");
     correlate_release(&c);
 }
 
@@ -67,7 +83,7 @@ static void test_the_limit(void)
     ok(correlate_spare(&c) == second, "or cancelled: the oldest first");
     correlate_remove(&c, second);
     ok(add(&c, "x", "x") && c.count == CORRELATE_MAX, "it makes room");
-    ok(!correlate_find(&c, STR("1"), STR("1")), "and is gone");
+    ok(!correlate_find(&c, STR("1"), STR("1"), NULL), "and is gone");
     correlate_release(&c);
 }
 
@@ -75,6 +91,7 @@ int main(void)
 {
     test_equal_ids_come_back_in_order();
     test_spellings();
+    test_exchanges();
     test_the_limit();
     return tap_done();
 }

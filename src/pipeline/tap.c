@@ -122,11 +122,12 @@ static int put(struct tap *t, const struct rpc *m, uint64_t index,
 
 /* --- ids --- */
 
-struct pending *tap_find_pending(struct tap *t, enum direction asked, uint32_t id)
+struct pending *tap_find_pending(struct tap *t, enum direction asked, uint32_t id,
+                                 const struct exchange *x)
 {
     buf_reset(&t->key);
     rpc_add_id_key(&t->key, &t->json, id);
-    return correlate_find(&t->asked[asked], json_raw(&t->json, id), buf_str(&t->key));
+    return correlate_find(&t->asked[asked], json_raw(&t->json, id), buf_str(&t->key), x);
 }
 
 /* One that nobody waits for any more goes before its time, with its receipt. */
@@ -363,12 +364,12 @@ static int take_late(struct tap *t, const struct rpc *m, uint64_t index,
 }
 
 static int take_response(struct tap *t, const struct rpc *m, uint64_t index,
-                         struct err *err)
+                         const struct exchange *x, struct err *err)
 {
     enum direction asked = t->direction == TO_CLIENT ? TO_SERVER : TO_CLIENT;
     struct pending *p = m->id == JSON_NONE || json_is(&t->json, m->id, JSON_NULL)
                             ? NULL
-                            : tap_find_pending(t, asked, m->id);
+                            : tap_find_pending(t, asked, m->id, x);
     struct tap_task *task;
     uint32_t inner = JSON_NONE;
     bool is_error = false, is_list;
@@ -415,7 +416,8 @@ static int take_cancellation(struct tap *t, const struct rpc *m, uint64_t index,
 {
     CLEANUP(event_release) struct event e = { 0 };
     uint32_t id = rpc_cancelled_id(m);
-    struct pending *p = id == JSON_NONE ? NULL : tap_find_pending(t, t->direction, id);
+    struct pending *p =
+        id == JSON_NONE ? NULL : tap_find_pending(t, t->direction, id, NULL);
     struct message message = tap_describe(t, m, index);
     uint64_t upto;
 
@@ -469,7 +471,7 @@ static int take(struct tap *t, uint32_t node, uint64_t index, struct exchange *x
     case RPC_NOTIFICATION:
         return take_notification(t, m, index, now, err);
     case RPC_RESPONSE:
-        return take_response(t, m, index, err);
+        return take_response(t, m, index, x, err);
     case RPC_INVALID:
         break;
     }

@@ -52,7 +52,8 @@ void tap_settle_refusals(struct tap *t);
 void tap_forget_refusals(struct tap *t);
 
 /* The request of that direction that has this id; NULL when it is not known. */
-struct pending *tap_find_pending(struct tap *t, enum direction asked, uint32_t id);
+struct pending *tap_find_pending(struct tap *t, enum direction asked, uint32_t id,
+                                 const struct exchange *x);
 
 /* No answer to this one is awaited any more. */
 void tap_forget_pending(struct tap *t, enum direction asked, struct pending *p);

@@ -17,7 +17,7 @@ static void reply(struct tap *t, const struct rpc *m, struct answer *a)
 {
     bool has_id =
         json_is(&t->json, m->id, JSON_STRING) || json_is(&t->json, m->id, JSON_NUMBER);
-    struct pending *p = has_id ? tap_find_pending(t, TO_CLIENT, m->id) : NULL;
+    struct pending *p = has_id ? tap_find_pending(t, TO_CLIENT, m->id, NULL) : NULL;
 
     if (!p)
         return;

@@ -207,7 +207,7 @@ static struct pending *find(struct upstream *u, uint32_t id)
     buf_reset(&u->key);
     rpc_add_id_key(&u->key, &u->json, id);
     p = correlate_find(&u->relay->tap.asked[TO_SERVER], json_raw(&u->json, id),
-                       buf_str(&u->key));
+                       buf_str(&u->key), NULL);
     return p && !p->answered && !p->cancelled ? p : NULL;
 }
 
