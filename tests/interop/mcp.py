@@ -207,6 +207,8 @@ def read(path):
 MASKS = [
     (rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", b"<time>"),
     (rb"\d{1,2}:\d\d:\d\d [AP]M", b"<time>"),
+    (rb'"level": ?"[a-z]+"', b"<level>"),
+    (rb"[A-Z][a-z]+[- ]level[- ]message", b"<message>"),
     (rb"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", b"<id>"),
 ]
 

@@ -9,6 +9,8 @@ const [sdk, mode, plan, command, ...args] = process.argv.slice(2);
 const isUrl = /^https?:/.test(command);
 const isOld = isUrl && /\/sse$/.test(command); // HTTP+SSE
 const asked = [];
+const heard = []; // notifications, as JSON
+const HEARING = 10000; // ms until we do not wait for one any more
 
 async function makeV1(info, capabilities) {
     const { Client } = await import('@modelcontextprotocol/sdk/client/index.js');
@@ -67,6 +69,15 @@ function expand(value) {
     return Object.fromEntries(Object.entries(value).map(([k, v]) => [k, expand(v)]));
 }
 
+// The first notification that matches, from where on we listen.
+async function hear(pattern, from) {
+    const end = Date.now() + HEARING;
+    let found;
+    while (!(found = heard.slice(from).find((n) => n.match(pattern))) && Date.now() < end)
+        await new Promise((resolve) => setTimeout(resolve, 10));
+    return found ? JSON.parse(found) : null;
+}
+
 const call = (client, name, given, options) => sdk === 'v1'
     ? client.callTool({ name, arguments: expand(given) }, undefined, options)
     : client.callTool({ name, arguments: expand(given) }, options);
@@ -88,6 +99,19 @@ const verbs = {
         setTimeout(() => stop.abort('enough'), after);
         return call(c, name, given, { signal: stop.signal });
     },
+    level: (c, level) => c.setLoggingLevel(level),
+    subscribe: (c, uri) => c.subscribeResource({ uri }),
+    hear: async (c, pattern, verb, ...rest) => {
+        const from = heard.length;
+        return [await verbs[verb](c, ...rest), await hear(pattern, from)];
+    },
+    watch: async (c, uri, name, given) => { // 2026-07-28
+        const from = heard.length;
+        const subscription = await c.listen({ resourceSubscriptions: [uri] });
+        const answer = [await call(c, name, given), await hear(uri, from)];
+        await subscription.close();
+        return answer;
+    },
     prompts: (c) => c.listPrompts(),
     prompt: (c, name, given) => c.getPrompt({ name, arguments: given }),
     resources: (c) => c.listResources(),
@@ -97,6 +121,7 @@ const verbs = {
 const info = { name: 'interop', version: '1.0.0' };
 const capabilities = { sampling: {}, elicitation: {}, roots: { listChanged: true } };
 const [client, Transport] = await (sdk === 'v1' ? makeV1 : makeV2)(info, capabilities);
+client.fallbackNotificationHandler = async (n) => { heard.push(JSON.stringify(n)); };
 const transport = isUrl ? new Transport(new URL(command))
     : new Transport({ command, args, env: process.env, stderr: 'ignore' });
 await client.connect(transport);
@@ -112,6 +137,8 @@ for (const [verb, ...rest] of JSON.parse(readFileSync(plan, 'utf8'))) {
 // How often is a matter of the server's timers.
 console.log(JSON.stringify(['asked', [...new Set(asked)].sort()]));
 const started = Date.now();
+if (sdk === 'v1' && transport.terminateSession) // v2 leaves without a word
+    await transport.terminateSession();
 await client.close();
 console.error(JSON.stringify({ close_ms: Date.now() - started }));
 process.stdout.write('', () => process.exit(0)); // when all is written: a pipe may be full

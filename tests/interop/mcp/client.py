@@ -6,13 +6,19 @@ As client.mjs: one line of JSON per answer.
 import asyncio
 import json
 import os
+import re
 import sys
 import time
+import warnings
 
 from mcp import Client, StdioServerParameters, stdio_client
+from mcp import types
 from mcp.client.sse import sse_client
 
 mode, plan, command, *args = sys.argv[1:]
+HEARING = 10  # s until we do not wait for a notification any more
+asked, heard = [], []
+warnings.simplefilter("ignore")  # what the newest version has not
 
 
 def plain(answer):
@@ -27,6 +33,49 @@ def expand(value):
     if isinstance(value, dict) and "repeat" in value:
         return value["repeat"][0] * value["repeat"][1]
     return {k: expand(v) for k, v in value.items()} if isinstance(value, dict) else value
+
+
+# What a server may ask us: always the same answer, and a note that it did.
+async def sample(context, params):
+    asked.append("sampling/createMessage")
+    return types.CreateMessageResult(model="none", role="assistant",
+                                     content=types.TextContent(type="text", text="sampled ü"))
+
+
+async def elicit(context, params):
+    asked.append("elicitation/create")
+    return types.ElicitResult(action="accept", content={"name": "Ada", "check": True})
+
+
+async def list_roots(context):
+    asked.append("roots/list")
+    root = os.environ.get("PLAN_ROOT")
+    return types.ListRootsResult(roots=[types.Root(uri="file://" + root)] if root else [])
+
+
+async def note_it(message):
+    if not isinstance(message, Exception):
+        heard.append(message.model_dump_json(by_alias=True, exclude_none=True))
+
+
+async def hear(c, pattern, verb, *rest):
+    """Do it, and wait for the notification that matches."""
+    start, end = len(heard), time.monotonic() + HEARING
+    answer = await VERBS[verb](c, *rest)
+    while not (found := [n for n in heard[start:] if re.search(pattern, n)]) and time.monotonic() < end:
+        await asyncio.sleep(0.01)
+    return answer, json.loads(found[0]) if found else None
+
+
+async def watch(c, uri, name, given):
+    """2026-07-28."""
+    async with c.listen(resource_subscriptions=[uri]) as events:
+        answer = await c.call_tool(name, given)
+        return answer, str(await asyncio.wait_for(anext(events), HEARING))
+
+
+async def cancel(c, after, name, given):
+    return await asyncio.wait_for(c.call_tool(name, given), after / 1000)
 
 
 async def many(c, times, name, given):
@@ -53,6 +102,11 @@ VERBS = {
     "call": lambda c, name, given: c.call_tool(name, expand(given)),
     "many": many,
     "progress": progress,
+    "cancel": cancel,
+    "level": lambda c, level: c.set_logging_level(level),
+    "subscribe": lambda c, uri: c.subscribe_resource(uri),
+    "hear": hear,
+    "watch": watch,
     "prompts": lambda c: c.list_prompts(),
     "prompt": lambda c, name, given: c.get_prompt(name, given),
     "resources": lambda c: c.list_resources(),
@@ -69,15 +123,15 @@ async def main():
             server = sse_client(command) if command.endswith("/sse") else command
         else:
             server = stdio_client(parameters, errlog=nowhere)
-        async with Client(server, mode=mode) as client:
+        async with Client(server, mode=mode, sampling_callback=sample, elicitation_callback=elicit,
+                          list_roots_callback=list_roots, message_handler=note_it) as client:
             for verb, *rest in steps:
-                if verb not in VERBS:
-                    continue
                 try:
                     answer = plain(await VERBS[verb](client, *rest))
                 except Exception as fault:
-                    answer = {"failed": str(fault)}
+                    answer = {"failed": "%s: %s" % (type(fault).__name__, fault)}
                 print(json.dumps([verb, rest, answer], sort_keys=True))
+            print(json.dumps(["asked", sorted(set(asked))]))
             started = time.monotonic()
     print(json.dumps({"close_ms": round(1000 * (time.monotonic() - started))}), file=sys.stderr)
 

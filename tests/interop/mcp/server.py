@@ -46,6 +46,13 @@ async def steps(count: int, ctx: Context) -> str:
     return "done"
 
 
+@server.tool()
+async def touch(ctx: Context) -> str:
+    """Say that the note is another one."""
+    await ctx.notify_resource_updated("note://one")
+    return "touched"
+
+
 @server.resource("note://one")
 def note() -> str:
     """A note."""
