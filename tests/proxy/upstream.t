@@ -4,7 +4,7 @@
 
     upstream.t - [quick [CASE]]    a CASE runs only those whose names begin so
 
-The server is a few lines of sockets in this file, because what it does no library would
+The server is a few lines of sockets (web.py), because what it does no library would
 do. Afterwards every log and every pack verifies.
 """
 import glob
@@ -14,127 +14,15 @@ import os
 import shutil
 import signal
 import socket
-import ssl
 import subprocess
 import threading
 import time
 
 import lab
 from lab import ASSAY, HURRY, MEMORY, SANITIZED, WORK, memory, run_cases, tap
+from web import Server, begin, certificate, chunk, event, plain, reply, result, stream
 
 ok, same = tap.ok, tap.same
-
-
-# --- the server ---
-
-
-class Request:
-    def __init__(self, file):
-        line = file.readline().decode()
-        if not line.strip():
-            raise EOFError
-        self.method, self.target, _ = line.split()
-        self.headers = {}
-        while (line := file.readline().decode("latin-1").strip()):
-            name, _, value = line.partition(":")
-            self.headers[name.lower()] = value.strip()
-        self.body = file.read(int(self.headers.get("content-length", 0)))
-        self.message = json.loads(self.body) if self.body else None
-
-
-class Server:
-    """handle(server, request, connection) for each request; it may close it."""
-
-    def __init__(self, handle, tls=None, family=socket.AF_INET):
-        self.handle, self.tls, self.seen, self.connections = handle, tls, [], 0
-        self.socket = socket.socket(family)
-        self.socket.bind(("::1" if family == socket.AF_INET6 else "127.0.0.1", 0))
-        self.socket.listen(64)
-        self.port = self.socket.getsockname()[1]
-        threading.Thread(target=self.accept, daemon=True).start()
-
-    def url(self, host="127.0.0.1"):
-        return f"http{'s' if self.tls else ''}://{host}:{self.port}/mcp"
-
-    def accept(self):
-        while True:
-            try:
-                s, _ = self.socket.accept()
-            except OSError:
-                return
-            self.connections += 1
-            threading.Thread(target=self.serve, args=(s,), daemon=True).start()
-
-    def serve(self, s):
-        try:
-            if self.tls:
-                s = self.tls.wrap_socket(s, server_side=True)
-            file = s.makefile("rb")
-            while True:
-                request = Request(file)
-                self.seen.append(request)
-                if self.handle(self, request, s) is False:
-                    break
-        except (OSError, EOFError, ValueError):
-            pass
-        try:
-            s.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass
-        s.close()
-
-    def close(self):
-        self.socket.close()
-
-
-def reply(s, body, status="200 OK", kind="application/json", *headers):
-    body = body if isinstance(body, bytes) else json.dumps(body).encode()
-    head = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}"]
-    head += [f"Content-Type: {kind}"] if body else []
-    s.sendall(("\r\n".join(head + list(headers)) + "\r\n\r\n").encode() + body)
-
-
-def stream(s, *headers):
-    s.sendall(("\r\n".join(["HTTP/1.1 200 OK", "Content-Type: text/event-stream",
-                            "Transfer-Encoding: chunked", *headers]) + "\r\n\r\n").encode())
-
-
-def chunk(s, data):
-    data = data if isinstance(data, bytes) else data.encode()
-    s.sendall(b"%x\r\n%s\r\n" % (len(data), data))
-
-
-def event(s, message, **fields):
-    lines = [f"{k}: {v}\n" for k, v in fields.items()]
-    chunk(s, "".join(lines) + "data: " + json.dumps(message) + "\n\n")
-
-
-def result(request, value=None):
-    return {"jsonrpc": "2.0", "id": request.message["id"], "result": value or {"content": []}}
-
-
-def begin(server, request, s, session="s1"):
-    """What every server does; True when it was that."""
-    if request.method == "DELETE":
-        reply(s, b"")
-        return True
-    if request.method == "GET":
-        reply(s, b"", "405 Method Not Allowed")
-        return True
-    if "id" not in request.message or "method" not in request.message:
-        reply(s, b"", "202 Accepted")
-        return True
-    if request.message["method"] == "initialize":
-        more = [f"Mcp-Session-Id: {session}"] if session else []
-        reply(s, result(request, {"protocolVersion": "2025-06-18", "capabilities": {},
-                                  "serverInfo": {"name": "x", "version": "1"}}),
-              "200 OK", "application/json", *more)
-        return True
-    return False
-
-
-def plain(server, request, s):
-    begin(server, request, s) or reply(s, result(request))
 
 
 # --- the client ---
@@ -1056,18 +944,6 @@ def case_old_large(c):
     p.stdin.close()
     same(p.wait(HURRY), 0, "old, large: exit")
     c.judge()
-
-
-def certificate(name, *subject):
-    path = os.path.join(WORK, name + ".pem")
-    made = subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
-                           "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", path + ".key",
-                           "-out", path, "-days", "2", "-subj", "/CN=x", "-addext",
-                           "subjectAltName=" + ",".join(subject)], capture_output=True)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    if made.returncode == 0:
-        context.load_cert_chain(path, path + ".key")
-    return (path, context) if made.returncode == 0 else (None, None)
 
 
 def case_tls(c):
