@@ -298,4 +298,63 @@ def lister(path):
             say(one(message) + "\n")
 
 
+def tools(path):
+    """A server whose tools do what they are called. What it reads goes to PATH, if given."""
+    asked = {}  # its own requests: the calls that wait for them
+
+    def tell(method, params, number=None):
+        head = {"jsonrpc": "2.0", "method": method, "params": params}
+        say(json.dumps(dict(head, id=number) if number else head) + "\n")
+
+    def do_call(m):
+        name, arguments = m["params"]["name"], m["params"].get("arguments", {})
+        token = m["params"].get("_meta", {}).get("progressToken")
+        if name == "echo":
+            return {"content": [], "echo": arguments}
+        if name == "pid":
+            return {"pid": os.getpid()}
+        if name == "big":
+            return {"content": "y" * arguments["size"]}
+        if name == "progress":
+            for n in range(arguments["count"]):
+                tell("notifications/progress", {"progressToken": token, "progress": n})
+            return {"content": []}
+        if name == "tell":
+            for n in range(arguments["count"]):
+                tell("notifications/message", {"level": "info", "data": "z" * arguments["size"]})
+            return {"content": []}
+        if name == "roots":
+            asked[f"q{len(asked)}"] = m
+            return tell("roots/list", {}, f"q{len(asked) - 1}")
+        if name == "die":
+            os._exit(3)
+        return None  # hold
+
+    def do(m):
+        if m.get("method") == "tools/call":
+            return do_call(m)
+        if m.get("method") == "initialize":
+            return {"protocolVersion": m["params"]["protocolVersion"], "capabilities": {},
+                    "serverInfo": {"name": "tools", "version": "1"}}
+        if m.get("method") == "tools/list":
+            return {"tools": [{"name": n, "inputSchema": {"type": "object"}}
+                              for n in ("echo", "pid", "hold")]}
+        return {}
+
+    for line in lines():
+        if path:
+            with open(path, "ab", 0) as f:
+                f.write(line)
+        message = json.loads(line)
+        is_batch = isinstance(message, list)
+        answers = []
+        for m in message if is_batch else [message]:
+            if "method" not in m and m["id"] in asked:
+                say(answer(asked[m["id"]], {"roots": m["result"]}))
+            elif "id" in m and "method" in m and (result := do(m)) is not None:
+                answers.append(answer(m, result).strip())
+        if answers:
+            say(("[%s]\n" if is_batch else "%s\n") % ",".join(answers))
+
+
 globals()[sys.argv[1].replace("-", "_")](sys.argv[2] if len(sys.argv) > 2 else None)

@@ -345,11 +345,15 @@ class Modern(Client):
 
 
 class Case(lab.Case):
-    """Its command is given a mode of server.py, or a URL."""
+    """It is given a mode of server.py, a URL, or a command."""
 
     def listen(self, server, *flags, argument=None, host="127.0.0.1", env=None):
-        to = (["--upstream-url", server] if "://" in server else
-              ["--", sys.executable, SERVER, server] + ([argument] if argument else []))
+        if isinstance(server, list):
+            to = ["--", *server]
+        elif "://" in server:
+            to = ["--upstream-url", server]
+        else:
+            to = ["--", sys.executable, SERVER, server] + ([argument] if argument else [])
         p = subprocess.Popen([*self.inside, ASSAY, "mcp-proxy", "--audit-dir", self.dir,
                               "--listen", f"{host}:0", "--json", *flags, *to],
                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
