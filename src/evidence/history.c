@@ -7,8 +7,6 @@
 #include "base/err.h"
 #include "json/json.h"
 
-#define HISTORY_TEXT_MAX ((size_t)64 << 10)
-
 static void open_call_free(struct open_call *c)
 {
     call_release(&c->call);
@@ -51,10 +49,12 @@ static str copy(struct history *h, str s)
     return str_of(at, s.n);
 }
 
-int history_begin(struct history *h, const struct receipt_session *facts, struct err *err)
+/* What is borrowed from the text must not move: there is room for all of it at once. */
+int history_begin(struct history *h, const struct receipt_session *facts, size_t room,
+                  struct err *err)
 {
-    h->text.max = HISTORY_TEXT_MAX;
-    if (!buf_room(&h->text, HISTORY_TEXT_MAX))
+    h->text.max = room;
+    if (!buf_room(&h->text, room))
         return err_set(err, ERR_NOMEM, "no memory for a session");
     set_id(h->id, facts->id);
     h->session = (struct receipt_session){
@@ -199,7 +199,7 @@ static int fold_start(struct history *h, const struct event_view *v, struct err 
     if (h->started)
         return err_set(err, ERR_DAMAGE, "a second session_start at event %" PRIu64,
                        v->seq);
-    if (history_begin(h, &facts, err) < 0)
+    if (history_begin(h, &facts, HISTORY_TEXT_MAX, err) < 0)
         return -1;
     h->first = h->part_from = v->seq;
     set_id(h->writer, v->writer);

@@ -21,9 +21,8 @@
 
 struct err;
 
-#define HISTORY_REASON_MAX                                                               \
-    64 /* bytes of session_end's reason that are kept, with NUL                          \
-        */
+#define HISTORY_REASON_MAX 64                 /* of session_end's reason, with NUL */
+#define HISTORY_TEXT_MAX   ((size_t)64 << 10) /* of what session_start says */
 
 /* A call with what the recorder has beside the events. */
 struct open_call {
@@ -63,9 +62,10 @@ struct history {
 
 void history_release(struct history *h);
 
-/* Keep a copy of what session_start says. */
+/* Keep a copy of what session_start says; `room` is for all the texts that it will ever
+ * have. */
 MUST_CHECK int history_begin(struct history *h, const struct receipt_session *facts,
-                             struct err *err);
+                             size_t room, struct err *err);
 
 /* The version that receipts state; after history_begin(). */
 MUST_CHECK int history_set_version(struct history *h, str version, struct err *err);

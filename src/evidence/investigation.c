@@ -43,16 +43,15 @@ int investigation_open(struct investigation *i, const char *audit_dir,
                        const char *session, struct err *err)
 {
     struct investigation made = { .fd = -1 };
-    char name[INVESTIGATION_NAME_MAX], path[FILE_PATH_MAX];
+    char name[INVESTIGATION_NAME_MAX], path[FILE_PATH_MAX], dir[FILE_PATH_MAX];
 
     if (!is_session(session))
         return err_set(err, ERR_FORMAT, "'%s' is not a session like mcp_0123456789abcdef",
                        session);
     memcpy(made.session, session, strlen(session) + 1);
     investigation_name(name, session);
-    if (path_join(made.dir, audit_dir, "investigation", err) < 0 ||
-        path_join(path, made.dir, name, err) < 0 ||
-        file_make_dirs(made.dir, 0700, err) < 0)
+    if (path_join(dir, audit_dir, "investigation", err) < 0 ||
+        path_join(path, dir, name, err) < 0 || file_make_dirs(dir, 0700, err) < 0)
         return -1;
     made.fd = file_open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0600, err);
     if (made.fd < 0)
@@ -60,6 +59,11 @@ int investigation_open(struct investigation *i, const char *audit_dir,
     if (file_lock(made.fd, LOCK_EX | LOCK_NB) < 0) {
         file_close(&made.fd);
         return err_set(err, ERR_REFUSED, "'%s' is written by another process", path);
+    }
+    made.dir = strdup(dir);
+    if (!made.dir) {
+        file_close(&made.fd);
+        return err_set(err, ERR_NOMEM, "no memory for a name");
     }
     *i = made;
     return 0;
@@ -69,6 +73,7 @@ void investigation_close(struct investigation *i)
 {
     if (i->session[0])
         file_close(&i->fd);
+    free(i->dir);
     *i = (struct investigation){ .fd = -1 };
 }
 

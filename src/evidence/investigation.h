@@ -36,7 +36,7 @@ struct log;
 /* --- writing --- */
 
 struct investigation {
-    char dir[FILE_PATH_MAX]; /* <audit directory>/investigation */
+    char *dir; /* <audit directory>/investigation */
     char session[ID_MAX];
     int fd; /* locked: forgetting has to wait for our end */
 };

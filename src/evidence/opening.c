@@ -6,6 +6,8 @@
 #include "base/err.h"
 #include "base/utf8.h"
 #include "evidence/session_internal.h"
+
+#define WORDS_ROOM 256 /* for the words of terms.h, and our version */
 #include "evidence/terms.h"
 
 #define SESSION_HEX 8 /* digits of the session's id in the name of its receipts file */
@@ -50,7 +52,9 @@ static int remember_start(struct session *s, const char *id,
         .started_at = ts,
     };
 
-    return history_begin(&s->history, &facts, err);
+    size_t room = facts.server_id.n + facts.policy_hash.n + WORDS_ROOM;
+
+    return history_begin(&s->history, &facts, room, err);
 }
 
 /* Listed as living before it is begun: whoever dies here leaves nothing unlisted. */

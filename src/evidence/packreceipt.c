@@ -158,7 +158,7 @@ int packreceipts_begin_late(struct packreceipts *p, struct history *h,
     facts.client_transport = said[2];
     facts.profile = said[3];
     facts.policy_hash = said[4];
-    r = history_begin(h, &facts, err);
+    r = history_begin(h, &facts, HISTORY_TEXT_MAX, err);
     h->part = *part = last.count ? count_of(&last, "part") : 0;
     h->counts.events = e->n;
     h->counts.receipts = first_seq(p);

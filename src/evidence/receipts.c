@@ -40,11 +40,16 @@ bool receipts_name_valid(str name)
 int receipts_init(struct receipts *r, const char *audit_dir, const char *name,
                   struct err *err)
 {
+    char dir[FILE_PATH_MAX];
+
     *r = (struct receipts){ .fd = -1 };
     if (!receipts_name_valid(str_from(name)))
         return err_set(err, ERR_FORMAT, "'%s' is no name of a receipts file", name);
     snprintf(r->name, sizeof(r->name), "%s", name);
-    return path_join(r->dir, audit_dir, RECEIPTS_DIR, err);
+    if (path_join(dir, audit_dir, RECEIPTS_DIR, err) < 0)
+        return -1;
+    r->dir = strdup(dir);
+    return r->dir ? 0 : err_set(err, ERR_NOMEM, "no memory for a name");
 }
 
 /* A half-written line of a dead writer is closed, so that it stays one void line. */
@@ -85,6 +90,13 @@ void receipts_close(struct receipts *r)
 {
     file_close(&r->fd);
     buf_release(&r->line);
+}
+
+void receipts_release(struct receipts *r)
+{
+    receipts_close(r);
+    free(r->dir);
+    r->dir = NULL;
 }
 
 /* Bytes of `line` that are not in the file. */

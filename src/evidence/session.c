@@ -29,19 +29,50 @@ void session_free(struct session *s)
         return;
     if (s->gather.open)
         log_drop(s->log, "the session was given up");
-    free(s->gather.undo);
-    free(s->gather.released);
-    receipts_close(&s->receipts);
+    s->gather.open = false;
+    s->later_count = 0;
+    session_trim(s);
+    receipts_release(&s->receipts);
     entropy_pool_release(&s->ids);
     history_release(&s->history);
+    free(s);
+}
+
+void session_trim(struct session *s)
+{
+    struct gather *g = &s->gather;
+
+    if (g->open || s->later_count)
+        return;
+    free(g->undo);
+    free(g->released);
+    g->undo = NULL;
+    g->released = NULL;
+    g->undo_count = g->undo_cap = g->released_count = g->released_cap = 0;
     receipt_line_release(&s->line);
     event_release(&s->event);
     event_release(&s->said);
     event_release(&s->decision);
     event_release(&s->receipt_event);
-    for (size_t i = 0; i < SESSION_LATER_MAX; i++)
+    s->said_token = 0;
+    for (size_t i = 0; i < s->later_cap; i++)
         event_release(&s->later[i].event);
-    free(s);
+    free(s->later);
+    s->later = NULL;
+    s->later_cap = 0;
+}
+
+static int make_later(struct session *s, struct err *err)
+{
+    size_t cap = s->later_cap ? 2 * s->later_cap : 4;
+    struct later *more = realloc(s->later, cap * sizeof(*more));
+
+    if (!more)
+        return err_set(err, ERR_NOMEM, "no memory for an event that waits");
+    memset(more + s->later_cap, 0, (cap - s->later_cap) * sizeof(*more));
+    s->later = more;
+    s->later_cap = cap;
+    return 0;
 }
 
 int session_new_id(struct session *s, char id[static ID_MAX], const char *prefix,
@@ -160,6 +191,10 @@ int session_later(struct session *s, struct open_call *call, enum event_type typ
 
     if (s->later_count == SESSION_LATER_MAX && session_flush(s, err) < 0)
         return -1;
+    if (s->later_count == s->later_cap && make_later(s, err) < 0) {
+        log_lost(s->log, 1, err->msg);
+        return -1;
+    }
     l = &s->later[s->later_count++];
     if (m->token && m->token == s->said_token) {
         event_copy(&l->event, &s->said);

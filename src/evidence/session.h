@@ -61,6 +61,9 @@ MUST_CHECK int session_resume(struct session **out, struct log *log, struct hist
  * recover. */
 void session_free(struct session *s);
 
+/* Give back what the next event would need: for one that idles among many. */
+void session_trim(struct session *s);
+
 const char *session_id(const struct session *s);
 const char *session_receipts(const struct session *s); /* name in receipts/ */
 const struct history *session_history(const struct session *s);

@@ -51,8 +51,8 @@ struct session {
     bool pack_empty;
     bool resumed;
     struct gather gather;
-    struct later later[SESSION_LATER_MAX];
-    size_t later_count;
+    struct later *later;
+    size_t later_count, later_cap;
 };
 
 MUST_CHECK int session_new_id(struct session *s, char id[static ID_MAX],

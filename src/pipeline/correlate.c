@@ -29,6 +29,47 @@ void correlate_release(struct correlate *c)
 {
     while (c->oldest)
         correlate_remove(c, c->oldest);
+    correlate_trim(c);
+}
+
+void correlate_trim(struct correlate *c)
+{
+    if (c->count)
+        return;
+    free(c->bucket);
+    c->bucket = NULL;
+    c->buckets = 0;
+}
+
+static struct pending **bucket_of(const struct correlate *c, uint32_t hash)
+{
+    return &c->bucket[hash & (c->buckets - 1)];
+}
+
+static void enter(struct correlate *c, struct pending *p)
+{
+    struct pending **end = bucket_of(c, p->hash);
+
+    while (*end)
+        end = &(*end)->next;
+    *end = p;
+    p->next = NULL;
+}
+
+/* The oldest go first, so that each bucket keeps its order. */
+static int make_buckets(struct correlate *c, struct err *err)
+{
+    uint32_t count = c->buckets ? c->buckets * 2 : CORRELATE_BUCKETS;
+    struct pending **bucket = calloc(count, sizeof(struct pending *));
+
+    if (!bucket)
+        return err_set(err, ERR_NOMEM, "no memory for a request");
+    free(c->bucket);
+    c->bucket = bucket;
+    c->buckets = count;
+    for (struct pending *p = c->oldest; p; p = p->newer)
+        enter(c, p);
+    return 0;
 }
 
 struct pending *correlate_spare(const struct correlate *c)
@@ -42,11 +83,7 @@ struct pending *correlate_spare(const struct correlate *c)
 
 static void link_in(struct correlate *c, struct pending *p)
 {
-    struct pending **end = &c->bucket[p->hash % CORRELATE_BUCKETS];
-
-    while (*end)
-        end = &(*end)->next;
-    *end = p;
+    enter(c, p);
     p->older = c->newest;
     if (c->newest)
         c->newest->newer = p;
@@ -67,6 +104,8 @@ int correlate_add(struct correlate *c, str raw, str key, struct pending **out,
                        CORRELATE_MAX);
     if (raw.n + key.n > UINT32_MAX / 2)
         return err_set(err, ERR_LIMIT, "the id of a request is too long");
+    if (c->count >= c->buckets && make_buckets(c, err) < 0)
+        return -1;
     p = calloc(1, sizeof(*p) + raw.n + key.n);
     if (!p)
         return err_set(err, ERR_NOMEM, "no memory for a request");
@@ -87,7 +126,7 @@ struct pending *correlate_find(const struct correlate *c, str raw, str key,
     struct pending *found = NULL;
     int best = -1, fits;
 
-    for (struct pending *p = c->bucket[hash % CORRELATE_BUCKETS]; p; p = p->next) {
+    for (struct pending *p = c->buckets ? *bucket_of(c, hash) : NULL; p; p = p->next) {
         if (p->hash != hash || !str_equal(key_of(p), key))
             continue;
         fits = 2 * (x && p->exchange == x) + str_equal(raw_of(p), raw);
@@ -101,7 +140,7 @@ struct pending *correlate_find(const struct correlate *c, str raw, str key,
 
 void correlate_remove(struct correlate *c, struct pending *p)
 {
-    struct pending **at = &c->bucket[p->hash % CORRELATE_BUCKETS];
+    struct pending **at = bucket_of(c, p->hash);
 
     while (*at != p)
         at = &(*at)->next;

@@ -21,7 +21,7 @@ struct exchange;
 struct open_call;
 
 #define CORRELATE_MAX     65536 /* requests in flight */
-#define CORRELATE_BUCKETS 1024
+#define CORRELATE_BUCKETS 16    /* to begin with; twice as many when they fill */
 
 /* A request that waits for its answer. */
 struct pending {
@@ -42,7 +42,8 @@ struct pending {
 
 /* All zero but `seed` is empty. */
 struct correlate {
-    struct pending *bucket[CORRELATE_BUCKETS];
+    struct pending **bucket; /* NULL: none yet */
+    uint32_t buckets;
     struct pending *oldest, *newest;
     uint32_t count;
     uint64_t serial; /* of the newest that ever was */
@@ -50,6 +51,9 @@ struct correlate {
 };
 
 void correlate_release(struct correlate *c);
+
+/* Give back what an empty one does not need. */
+void correlate_trim(struct correlate *c);
 
 /* ERR_LIMIT at CORRELATE_MAX. */
 MUST_CHECK int correlate_add(struct correlate *c, str raw, str key, struct pending **out,

@@ -103,26 +103,52 @@ static bool has_child(const struct seat *s)
     return s->front->o->relay->argv && (!s->member || s->own_share);
 }
 
-/* Nobody is there who would wait for anything. */
-static bool is_idle(const struct seat *s)
+static void leave_idle(struct seat *s)
 {
-    return s->state == SEAT_OPEN && !s->visits;
+    struct front *f = s->front;
+
+    if (!s->is_idle)
+        return;
+    *(s->before_idle ? &s->before_idle->next_idle : &f->idle_newest) = s->next_idle;
+    *(s->next_idle ? &s->next_idle->before_idle : &f->idle_oldest) = s->before_idle;
+    s->is_idle = false;
+    f->idle_seats--;
+}
+
+static void join_idle(struct seat *s)
+{
+    struct front *f = s->front;
+
+    s->before_idle = NULL;
+    s->next_idle = f->idle_newest;
+    *(f->idle_newest ? &f->idle_newest->before_idle : &f->idle_oldest) = s;
+    f->idle_newest = s;
+    s->is_idle = true;
+    f->idle_seats++;
+}
+
+void front_note_visits(struct seat *s)
+{
+    s->trimmed = false;
+    leave_idle(s);
+    if (!s->visits && s->state == SEAT_OPEN)
+        join_idle(s);
+    if (s->front->idle_seats > FRONT_IDLE_MAX)
+        front_end_seat(s->front->idle_oldest, "idle");
 }
 
 /* The one that has idled longest makes room. */
 static bool make_room(struct front *f, bool child)
 {
-    struct seat *oldest = NULL;
+    struct seat *s = f->idle_oldest;
 
     if (child ? f->child_count < FRONT_CHILDREN_MAX : f->seat_count < FRONT_SESSIONS_MAX)
         return true;
-    for (struct seat *s = f->seats; s; s = s->next) {
-        if (is_idle(s) && (!child || has_child(s)) && (!oldest || s->last < oldest->last))
-            oldest = s;
-    }
-    if (oldest)
-        front_end_seat(oldest, "idle");
-    return oldest != NULL;
+    while (child && s && !has_child(s))
+        s = s->before_idle;
+    if (s)
+        front_end_seat(s, "idle");
+    return s != NULL;
 }
 
 static void on_over(void *ctx)
@@ -147,6 +173,7 @@ void front_end_seat(struct seat *s, const char *reason)
     if (s->state != SEAT_OPEN)
         return;
     s->state = SEAT_ENDING;
+    leave_idle(s);
     relay_stop(s->relay, reason);
 }
 
@@ -157,6 +184,7 @@ static void on_lost(void *ctx, struct exchange *x, str id, const struct err *why
 
 static void free_seat(struct seat *s)
 {
+    leave_idle(s);
     unname(s);
     relay_free(s->relay);
     share_free(s->own_share);
@@ -252,45 +280,68 @@ struct seat *front_seat(struct front *f, enum seat_kind kind, struct err *err)
     f->seat_count++;
     f->child_count += has_child(s);
     f->outcome.sessions++;
+    join_idle(s);
     return s;
 }
 
 /* --- the end of a session --- */
 
+/* Its end, and what came of it. */
+struct seal {
+    struct seat *seat;
+    struct relay_outcome outcome;
+    struct err err;
+    int result;
+};
+
 static void run_seal(void *ctx)
 {
-    struct seat *s = ctx;
+    struct seal *l = ctx;
 
-    s->sealed = relay_seal(s->relay, &s->outcome, &s->err);
+    l->result = relay_seal(l->seat->relay, &l->outcome, &l->err);
 }
 
 static void seal_done(void *ctx)
 {
-    struct seat *s = ctx;
+    struct seal *l = ctx;
+    struct seat *s = l->seat;
     struct front *f = s->front;
 
     s->state = SEAT_DONE;
-    if (s->sealed < 0)
-        front_say(f, "%s", s->err.msg);
-    else if (s->outcome.packed && f->o->relay->packed)
-        f->o->relay->packed(f->o->relay->say_ctx, &s->outcome.pack);
+    if (l->result < 0)
+        front_say(f, "%s", l->err.msg);
+    else if (l->outcome.packed && f->o->relay->packed)
+        f->o->relay->packed(f->o->relay->say_ctx, &l->outcome.pack);
     f->outcome.incomplete =
-        f->outcome.incomplete || s->sealed < 0 || !s->outcome.complete;
-    f->outcome.calls += s->outcome.calls;
-    f->outcome.violations += s->outcome.violations;
-    f->outcome.unanswered += s->outcome.unanswered;
+        f->outcome.incomplete || l->result < 0 || !l->outcome.complete;
+    f->outcome.calls += l->outcome.calls;
+    f->outcome.violations += l->outcome.violations;
+    f->outcome.unanswered += l->outcome.unanswered;
+    free(l);
     steward_note(&f->steward);
     front_soon(s);
 }
 
+/* Without memory the next recorder finishes it. */
 static void seal(struct seat *s)
 {
+    struct seal *l = calloc(1, sizeof(*l));
+    struct front *f = s->front;
+    struct err ignored;
+
     s->state = SEAT_SEALING;
     relay_close(s->relay);
-    if (loop_work(s->front->loop, run_seal, seal_done, s, &s->err) == 0)
+    if (!l) {
+        s->state = SEAT_DONE;
+        f->outcome.incomplete = true;
+        front_soon(s);
         return;
-    run_seal(s); /* without a worker it takes our time */
-    seal_done(s);
+    }
+    l->seat = s;
+    if (loop_work(f->loop, run_seal, seal_done, l, &ignored) == 0)
+        return;
+    run_seal(l); /* without a worker it takes our time */
+    seal_done(l);
 }
 
 static void stop_when_done(struct front *f)
@@ -360,7 +411,11 @@ static void tick_seat(struct seat *s, uint64_t now)
     }
     if (relay_is_busy(s->relay))
         wait = FRONT_IDLE_SESSION; /* what nobody waits for may still come */
-    if (is_idle(s) && now - s->last >= wait)
+    if (!s->trimmed && now - s->last >= TICK && s->state == SEAT_OPEN) {
+        relay_trim(s->relay);
+        s->trimmed = true;
+    }
+    if (s->is_idle && now - s->last >= wait)
         front_end_seat(s, "idle");
 }
 

@@ -268,6 +268,16 @@ static bool is_too_new(const struct errand *x, const struct http_head *h)
            (h->status == 400 || h->status == 404 || h->status == 405);
 }
 
+/* A stream may last for days: what it does not need goes. */
+static void begin_events(struct errand *x, struct visit *v)
+{
+    visit_begin(v);
+    buf_release(&x->headers);
+    buf_release(&x->origin);
+    buf_release(&x->request);
+    x->repeatable = false;
+}
+
 static void on_head(void *ctx, const struct http_head *h)
 {
     const struct err encoded = {
@@ -300,7 +310,7 @@ static void on_head(void *ctx, const struct http_head *h)
     }
     v = visit_for(x);
     if (v && x->content == CONTENT_EVENTS)
-        visit_begin(v);
+        begin_events(x, v);
     else if (v && x->content == CONTENT_RAW && (!h->has_length || h->length))
         visit_begin_with(v, x->status, buf_str(&x->headers), x->length);
 }

@@ -77,6 +77,8 @@ struct seat {
     struct seat *next_named;
     struct seat *next_due;
     bool is_due;
+    struct seat *next_idle, *before_idle; /* while it has no visit */
+    bool is_idle, trimmed;
     struct front *front;
     enum seat_kind kind;
     enum seat_state state;
@@ -101,9 +103,6 @@ struct seat {
     uint64_t last;                 /* loop time of the last visit's end */
     bool reading;                  /* else requests wait */
     bool deserted; /* a client left before its answer, which may still come */
-    struct relay_outcome outcome;
-    struct err err; /* of sealing */
-    int sealed;
 };
 
 struct slot {
@@ -128,7 +127,9 @@ struct front {
     struct errand *dead_errands;
     bool is_old; /* …which speaks HTTP+SSE, as the first answer showed */
     struct seat *seats;
-    struct seat *due;                /* to be looked at */
+    struct seat *due; /* to be looked at */
+    struct seat *idle_newest, *idle_oldest;
+    size_t idle_seats;
     struct seat *named[FRONT_NAMES]; /* by their names' hashes */
     uint32_t seed;
     size_t seat_count, child_count;
@@ -159,6 +160,9 @@ struct seat *front_seat(struct front *f, enum seat_kind kind, struct err *err);
 void front_name_seat(struct seat *s, str name);
 void front_end_seat(struct seat *s, const char *reason);
 void front_soon(struct seat *s); /* look at it, from the loop */
+
+/* It has a visit, or none any more. */
+void front_note_visits(struct seat *s);
 void front_say(const struct front *f, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 /* --- front_visit.c: the client's endpoint --- */

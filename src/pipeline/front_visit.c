@@ -107,6 +107,9 @@ struct visit *visit_new(struct seat *s, struct http_request *r, enum visit_kind 
     *(s->newest ? &s->newest->next : &s->visits) = v;
     s->newest = v;
     s->posts += kind == VISIT_POST;
+    if (s->visits == v)
+        front_note_visits(s);
+    s->trimmed = false;
     return v;
 }
 
@@ -123,6 +126,8 @@ static void forget(struct seat *s, const struct visit *v)
         s->stream = NULL;
     if (s->speaking == v)
         s->speaking = NULL;
+    if (!s->visits)
+        front_note_visits(s);
 }
 
 void visit_end(struct visit *v)

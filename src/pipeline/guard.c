@@ -71,8 +71,7 @@ int guard_open(struct guard *g, const struct guard_options *options, struct err 
 {
     *g = (struct guard){ .options = *options };
     arena_init(&g->arena, DECIDE_MEMORY);
-    if (!getcwd(g->cwd, sizeof(g->cwd)))
-        g->cwd[0] = '\0'; /* relative paths are refused then */
+    g->cwd = options->file ? getcwd(NULL, 0) : NULL; /* without it they are refused */
     return take_policy(g, err) < 0 ? -1 : guard_open_pins(g, err);
 }
 
@@ -93,11 +92,19 @@ void guard_release(struct guard *g)
         g->asides = next;
     }
     counters_release(&g->counters);
+    free(g->cwd);
     policy_file_release(&g->file);
     arena_release(&g->arena);
     buf_release(&g->text);
     pinboard_release(&g->board);
     *g = (struct guard){ 0 };
+}
+
+void guard_trim(struct guard *g)
+{
+    arena_release(&g->arena);
+    arena_init(&g->arena, DECIDE_MEMORY);
+    buf_release(&g->text);
 }
 
 /* --- judging --- */

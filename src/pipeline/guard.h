@@ -68,7 +68,7 @@ struct guard {
     struct policy_file file;
     bool has_names; /* the policy may want names to be looked up */
     struct counters counters;
-    char cwd[FILE_PATH_MAX]; /* "": not known, relative paths are refused */
+    char *cwd; /* NULL: not known, relative paths are refused */
     struct arena arena;
     struct decision decision;
     struct call_decision record; /* the decision, as evidence has it */
@@ -86,6 +86,7 @@ struct guard {
 MUST_CHECK int guard_open(struct guard *g, const struct guard_options *options,
                           struct err *err);
 void guard_release(struct guard *g); /* safe on a zeroed one */
+void guard_trim(struct guard *g);    /* give back what the next call would need */
 
 /* Hooks of the tap. */
 void guard_judge(struct guard *g, const struct tap *t, const struct rpc *m,

@@ -279,7 +279,7 @@ static bool keep(void *ctx, uint32_t tool)
     struct pin p = { 0 };
     bool known = read_tool(l, tool, &p);
 
-    if (known && l->g->board.dir[0])
+    if (known && l->g->board.dir)
         check_pin(l, tool, &p);
     if (is_shown(l, known, &p))
         return true;
@@ -302,7 +302,7 @@ static void refresh_pins(struct guard *g)
 {
     struct err err;
 
-    if (g->board.dir[0] && pinboard_refresh(&g->board, &err) < 0)
+    if (g->board.dir && pinboard_refresh(&g->board, &err) < 0)
         guard_say(g, "%s", err.msg);
 }
 

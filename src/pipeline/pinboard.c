@@ -54,12 +54,12 @@ static int read_pins(const struct pinboard *b, const char *name, struct pins *ou
 int pinboard_open_dir(struct pinboard *b, const char *audit_dir, const char *name,
                       struct err *err)
 {
-    char dir[FILE_PATH_MAX];
+    char dir[FILE_PATH_MAX], path[FILE_PATH_MAX];
     bool ignored;
 
     *b = (struct pinboard){ .found = false };
     if (path_join(dir, audit_dir, PINBOARD_DIR, err) == 0 &&
-        path_join(b->dir, dir, name, err) == 0 &&
+        path_join(path, dir, name, err) == 0 && (b->dir = strdup(path)) != NULL &&
         read_pins(b, "offered.json", &b->offered, &ignored, err) == 0 &&
         read_pins(b, "pins.json", &b->pins, &b->found, err) == 0)
         return 0;
@@ -80,6 +80,7 @@ void pinboard_release(struct pinboard *b)
 {
     pins_release(&b->pins);
     pins_release(&b->offered);
+    free(b->dir);
     *b = (struct pinboard){ .found = false };
 }
 

@@ -25,10 +25,10 @@ struct err;
 #define PINBOARD_MAX ((size_t)32 << 20) /* bytes of one of its files */
 
 struct pinboard {
-    char dir[FILE_PATH_MAX]; /* "" while it is not open */
-    struct pins pins;        /* as they were pinned */
-    struct pins offered;     /* what differs from them, or did */
-    bool found;              /* there were pins before */
+    char *dir;           /* NULL while it is not open */
+    struct pins pins;    /* as they were pinned */
+    struct pins offered; /* what differs from them, or did */
+    bool found;          /* there were pins before */
 };
 
 /* Nothing is made: a server that was never seen has an empty board. */

@@ -257,6 +257,20 @@ void relay_tick(struct relay *r)
     flow_leave_if_drained(r);
 }
 
+void relay_trim(struct relay *r)
+{
+    if (relay_holds(r))
+        return;
+    tap_trim(&r->tap);
+    session_trim(r->session);
+    buf_release(&r->line);
+    for (int d = 0; d < 2; d++) {
+        if (r->intake[d].bytes == 0)
+            buf_release(&r->intake[d].held);
+    }
+    guard_trim(&r->guard);
+}
+
 static void on_idle(void *ctx)
 {
     relay_try_stop(ctx);

@@ -121,6 +121,9 @@ bool relay_holds(const struct relay *r);
 /* Are answers awaited? */
 bool relay_is_busy(const struct relay *r);
 
+/* Give back what the next message would need: for one that idles among many. */
+void relay_trim(struct relay *r);
+
 /* About once a second. */
 void relay_tick(struct relay *r);
 

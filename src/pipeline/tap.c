@@ -30,6 +30,14 @@ void tap_release(struct tap *t)
         free(t->tasks);
         t->tasks = next;
     }
+    tap_trim(t);
+    free(t->states);
+}
+
+void tap_trim(struct tap *t)
+{
+    correlate_trim(&t->asked[0]);
+    correlate_trim(&t->asked[1]);
     json_release(&t->json);
     splice_release(&t->splice);
     buf_release(&t->key);
@@ -37,6 +45,8 @@ void tap_release(struct tap *t)
     buf_release(&t->answers);
     buf_release(&t->replies);
     free(t->passages);
+    t->passages = NULL;
+    t->passage_count = t->passage_cap = 0;
 }
 
 uint64_t tap_open_calls(const struct tap *t)
@@ -203,7 +213,7 @@ static const char *leg_before(struct tap *t, const struct rpc *m)
     if (node == JSON_NONE)
         return NULL;
     d = state_of(t, node);
-    for (size_t i = 0; i < TAP_STATES; i++) {
+    for (size_t i = 0; t->states && i < TAP_STATES; i++) {
         if (t->states[i].receipt[0] && digest_equal(&t->states[i].state, &d))
             return t->states[i].receipt;
     }
@@ -215,7 +225,9 @@ static void remember_leg(struct tap *t, const struct rpc *m, const struct open_c
     uint32_t node = rpc_request_state(m);
     size_t at = t->state_next % TAP_STATES;
 
-    if (node == JSON_NONE)
+    if (node != JSON_NONE && !t->states)
+        t->states = calloc(TAP_STATES, sizeof(*t->states));
+    if (node == JSON_NONE || !t->states)
         return;
     t->states[at].state = state_of(t, node);
     snprintf(t->states[at].receipt, ID_MAX, "%s", call->call.receipt_id);

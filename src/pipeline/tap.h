@@ -111,6 +111,12 @@ struct tap_task {
     char id[];
 };
 
+/* The leg of a call that gave a requestState out. */
+struct tap_state {
+    struct digest state;
+    char receipt[ID_MAX];
+};
+
 struct tap {
     struct tap_options options;
     struct correlate asked[2]; /* requests by their direction */
@@ -141,10 +147,7 @@ struct tap {
     struct tap_refusal *refusals;
     struct tap_task *tasks;
     uint64_t task_serial;
-    struct {
-        struct digest state;
-        char receipt[ID_MAX];
-    } states[TAP_STATES];
+    struct tap_state *states; /* TAP_STATES of them; NULL: none yet */
     size_t state_next;
     uint64_t calls_open, calls_cancelled; /* the second are among the first */
     struct {
@@ -155,6 +158,9 @@ struct tap {
 
 void tap_init(struct tap *t, const struct tap_options *options);
 void tap_release(struct tap *t);
+
+/* Give back what the next message would need, and nobody else. */
+void tap_trim(struct tap *t);
 
 /* Messages that came at once, and that go on at once: from here on to tap_write() their
  * evidence waits, to be written together. -1: nothing of it could be written, and what

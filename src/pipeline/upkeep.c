@@ -36,6 +36,7 @@ static const struct receipt_counts *counts(const struct upkeep *u)
 /* What a worker does, and what came of it. */
 struct job {
     struct upkeep *u;
+    struct pack_result pack;
     struct err err;
     int result;
 };
@@ -74,15 +75,15 @@ static void run_pack(void *ctx)
     struct job *job = ctx;
 
     job->result =
-        pack_build(job->u->options.log, &job->u->request, &job->u->pack, &job->err);
+        pack_build(job->u->options.log, &job->u->request, &job->pack, &job->err);
 }
 
-static void note_pack(struct upkeep *u)
+static void note_pack(struct upkeep *u, const struct pack_result *pack)
 {
     u->cut = false;
-    snprintf(u->root, sizeof(u->root), "%s", u->pack.root);
+    snprintf(u->root, sizeof(u->root), "%s", pack->root);
     if (u->options.packed)
-        u->options.packed(u->options.hook_ctx, &u->pack);
+        u->options.packed(u->options.hook_ctx, pack);
 }
 
 static void pack_done(void *ctx)
@@ -92,7 +93,7 @@ static void pack_done(void *ctx)
 
     u->packing = false;
     if (job->result == 0)
-        note_pack(u);
+        note_pack(u, &job->pack);
     else
         say(u, "the pack of part %llu: %s", (unsigned long long)u->request.cut.part,
             job->err.msg);
@@ -148,10 +149,12 @@ static void look_at_part(struct upkeep *u, uint64_t now)
 
 int upkeep_last_part(struct upkeep *u, const char **root, struct err *err)
 {
+    struct pack_result pack;
+
     if (u->cut) {
-        if (pack_build(u->options.log, &u->request, &u->pack, err) < 0)
+        if (pack_build(u->options.log, &u->request, &pack, err) < 0)
             return -1;
-        note_pack(u);
+        note_pack(u, &pack);
     }
     *root = root_of(u);
     return 0;

@@ -43,7 +43,6 @@ struct upkeep {
     bool cut;                  /* a part was ended, its pack is not made */
     bool packing;              /* …but under way */
     struct pack_request request;
-    struct pack_result pack;
     char root[2 * DIGEST_SIZE + 1]; /* of the newest part; "" before */
 };
 
