@@ -222,8 +222,8 @@ class Bridge:
 
 def check_answers(bridge):
     for a, b in zip(bridge.direct, bridge.bridged):
-        if bridge.share:  # the server asks once
-            a.answers, b.answers = (re.sub(rb'"roots/list", ?', b"", c.answers) for c in (a, b))
+        if bridge.share:  # whom the server asks, nobody can know
+            a.answers, b.answers = (c.answers.rpartition(b'["asked",')[0] for c in (a, b))
         ok(a.done.returncode == 0 == b.done.returncode, "%s: both runs of %s end well" % (bridge.name, a.name),
            (a.done.stderr + b.done.stderr).decode() + read(bridge.proxy.heard).decode())
         ok(len(a.answers.splitlines()) > 10 and a.answers == b.answers,
