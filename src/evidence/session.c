@@ -33,7 +33,6 @@ void session_free(struct session *s)
     s->later_count = 0;
     session_trim(s);
     receipts_release(&s->receipts);
-    entropy_pool_release(&s->ids);
     history_release(&s->history);
     free(s);
 }
@@ -44,6 +43,7 @@ void session_trim(struct session *s)
 
     if (g->open || s->later_count)
         return;
+    entropy_pool_release(&s->ids);
     free(g->undo);
     free(g->released);
     g->undo = NULL;
@@ -78,8 +78,11 @@ static int make_later(struct session *s, struct err *err)
 int session_new_id(struct session *s, char id[static ID_MAX], const char *prefix,
                    struct err *err)
 {
-    const struct entropy ids = entropy_pool_entropy(&s->ids);
+    struct entropy ids;
 
+    if (!s->ids.ahead)
+        entropy_pool_init(&s->ids, log_entropy(s->log));
+    ids = entropy_pool_entropy(&s->ids);
     return entropy_id(&ids, id, prefix, err);
 }
 
