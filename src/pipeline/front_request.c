@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What may come in over HTTP: whoever asks must name us, and come from where it may. */
+#include <netinet/in.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "pipeline/front_internal.h"
 #include "transport/http_encode.h"
+#include "transport/listen_address.h"
 #include "json/jcs.h"
 
 /* --- answers of our own --- */
@@ -90,10 +92,15 @@ void front_on_refusal(void *ctx, const struct http_head *head, unsigned status,
 
 static bool is_loopback(str name)
 {
-    return str_equal_nocase(name, STR("localhost")) || str_is(name, "::1") ||
-           (str_starts(name, STR("127.")) && http_all(name, HTTP_HOST_NAME)) ||
-           (name.n > 10 &&
-            str_equal_nocase(str_skip(name, name.n - 10), STR(".localhost")));
+    char text[INET6_ADDRSTRLEN];
+
+    if (name.n > 10 && str_equal_nocase(str_skip(name, name.n - 10), STR(".localhost")))
+        return true;
+    if (name.n == 0 || name.n >= sizeof(text) || memchr(name.p, 0, name.n))
+        return false;
+    memcpy(text, name.p, name.n);
+    text[name.n] = '\0';
+    return listen_host_is_loopback(text); /* 127.0.0.1.example.com is not */
 }
 
 /* A name that somebody's DNS makes point here is not ours. */
