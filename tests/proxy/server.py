@@ -314,7 +314,10 @@ def tools(path):
         if name == "pid":
             return {"pid": os.getpid()}
         if name == "big":
-            return {"content": "y" * arguments["size"]}
+            say('{"jsonrpc":"2.0","id":%s,"result":{"content":"' % json.dumps(m["id"]))
+            for _ in range(arguments["mib"]):
+                say(b"y" * (1 << 20))
+            return say('"}}\n')
         if name == "progress":
             for n in range(arguments["count"]):
                 tell("notifications/progress", {"progressToken": token, "progress": n})
