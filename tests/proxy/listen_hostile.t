@@ -494,6 +494,29 @@ def case_reader_stops_http(c):
     conclude(c, other, packs=None)
 
 
+def case_reader_stops_share(c):
+    """One server for all: who does not read holds it up for ten seconds, no longer."""
+    p = c.listen("tools", "--share-child")
+    watch = Watch(p.pid)
+    slow, other = c.client(), c.client()
+    conn = slow.send("GET")
+    conn.answer()
+    stream = other.send("GET").answer().messages()
+    began = time.monotonic()
+    told = slow.send("POST", tool(1, "tell", count=400, size=100000))
+    got = sum(1 for _ in zip(range(400), stream))
+    same(got, 400, "the other one hears all")
+    same(other.call(2)["id"], 2, "and is served")
+    ok(time.monotonic() - began < 20, "in time", time.monotonic() - began)
+    watch.flat("meanwhile")
+    told.close()
+    conn.close()
+    same(other.call("last")["id"], "last", "still")
+    c.stop()
+    same(sorted(str(r["mcp_request_id"]) for r in c.receipts()), ["1", "2", "last"], "receipts")
+    c.judge(packs=2)
+
+
 def case_reader_gone(c):
     """It is closed when it has taken nothing for a minute; the call has its receipt."""
     if not SOAK:

@@ -15,8 +15,8 @@ import threading
 
 import lab
 from lab import Watch, run_cases, tap
-from web import (MODERN, Case, Client, Cut, Modern, Server, ask, begin, certificate, chunk,
-                 event, initialize, plain, reply, result, soon, stream, tool)
+from web import (MODERN, Case, Client, Cut, Modern, Server, all_at_once, ask, begin,
+                 certificate, chunk, event, initialize, plain, reply, result, soon, stream, tool)
 
 ok, same = tap.ok, tap.same
 
@@ -272,6 +272,59 @@ def case_resumption(c):
     same(server.seen[-1].headers["last-event-id"], "e1", "by its id")
     same(c.stop(), 0, "status 0: the call was answered")
     same(c.outcomes(), {"forwarded": 1}, "so says the receipt")
+    c.judge()
+
+
+def case_progress(c):
+    """Each message as it comes, on the stream of its own call."""
+    def handle(server, request, s):
+        stream(s)
+        token = request.message["params"]["_meta"]["progressToken"]
+        for n in range(3):
+            event(s, ask(None, "notifications/progress", progressToken=token, progress=n))
+        event(s, result(request, {"n": request.message["params"]["arguments"]}))
+        s.sendall(b"0\r\n\r\n")
+    c.listen(served(handle).url())
+    clients = [Modern(c.place) for _ in range(8)]
+    found = all_at_once(8, lambda n: list(clients[n].post(
+        tool(1, "t", {"progressToken": f"p{n}"}, n=n)).messages()))
+    same([[m["params"]["progressToken"] for m in f[:-1]] for f in found],
+         [[f"p{n}"] * 3 for n in range(8)], "progress of eight calls with the id 1")
+    same([f[-1]["result"] for f in found], [{"n": {"n": n}} for n in range(8)], "and the answers")
+    same(c.stop(), 0, "status 0")
+    same(c.outcomes(), {"forwarded": 8}, "receipts")
+    c.judge()
+
+
+def case_no_stream(c):
+    """A server without a stream of its own says so itself."""
+    c.listen(Server(plain).url())
+    answer = c.client().send("GET").answer()
+    same((answer.status, answer.body()), (405, b""), "405 passes")
+    c.stop()
+    c.judge(packs=None)
+
+
+def case_older_client(c):
+    """/sse in front of a server of today."""
+    c.listen(Server(plain).url())
+    conn = c.conn()
+    conn.ask("GET", "/sse")
+    blocks = conn.answer().blocks()
+    path = next(blocks).split("data: ")[1]
+
+    def post(message):
+        x = c.conn()
+        x.ask("POST", path, message)
+        return x.answer().status
+    same(post(initialize("2024-11-05")), 202, "a POST: 202")
+    same(json.loads(next(blocks).split("data: ")[1])["id"], 0, "answered on the stream")
+    post(ask(None, "notifications/initialized"))
+    same(post(tool(1)), 202, "a call")
+    same(json.loads(next(blocks).split("data: ")[1])["id"], 1, "as well")
+    conn.close()
+    same(c.stop(), 0, "status 0")
+    same(c.outcomes(), {"forwarded": 1}, "one receipt")
     c.judge()
 
 
