@@ -281,7 +281,7 @@ static int begin_errand(struct visit *v, str body, struct err *err)
                           .repeatable = v->kind != VISIT_POST,
                           .next = s->errands,
                           .request = { .max = body.n + 2 * HTTP_HEAD_MAX } };
-    sse_init(&x->sse, 0);
+    sse_init(&x->sse, s->front->o->relay->max_message);
     if (s->errands)
         s->errands->before = x;
     s->errands = x;
