@@ -565,17 +565,18 @@ def case_large(c):
         head = b'{"jsonrpc":"2.0","id":1,"result":{"s":"'
         if request.message["params"]["arguments"].get("events"):
             stream(s)
-            s.sendall(b"%x\r\ndata: %s" % (len(head) + size + 11, head))
+            chunk(s, b"data: " + head)
             for _ in range(size >> 20):
-                s.sendall(block)
-            s.sendall(b'"}}\n\n\r\n0\r\n\r\n')
+                chunk(s, block)
+            chunk(s, b'"}}\n\n')
+            s.sendall(b"0\r\n\r\n")
             return
         s.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: "
                   b"%d\r\n\r\n" % (len(head) + size + 3) + head)
         for _ in range(size >> 20):
             s.sendall(block)
         s.sendall(b'"}}')
-    p = c.listen(served(handle).url())
+    p = c.listen(served(handle).url(), "--max-message-bytes", str(2 << 30))
     watch = Watch(p.pid)
     for events in False, True:
         client = c.client()
