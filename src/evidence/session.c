@@ -75,6 +75,17 @@ static int make_later(struct session *s, struct err *err)
     return 0;
 }
 
+struct later *session_next_later(struct session *s, struct err *err)
+{
+    if (s->later_count == SESSION_LATER_MAX && session_flush(s, err) < 0)
+        return NULL;
+    if (s->later_count == s->later_cap && make_later(s, err) < 0) {
+        log_lost(s->log, 1, err->msg);
+        return NULL;
+    }
+    return &s->later[s->later_count++];
+}
+
 int session_new_id(struct session *s, char id[static ID_MAX], const char *prefix,
                    struct err *err)
 {
@@ -192,13 +203,9 @@ int session_later(struct session *s, struct open_call *call, enum event_type typ
 {
     struct later *l;
 
-    if (s->later_count == SESSION_LATER_MAX && session_flush(s, err) < 0)
+    l = session_next_later(s, err);
+    if (!l)
         return -1;
-    if (s->later_count == s->later_cap && make_later(s, err) < 0) {
-        log_lost(s->log, 1, err->msg);
-        return -1;
-    }
-    l = &s->later[s->later_count++];
     if (m->token && m->token == s->said_token) {
         event_copy(&l->event, &s->said);
         l->event.type = type;

@@ -80,6 +80,9 @@ MUST_CHECK int session_gather_room(struct session *s, struct err *err);
 void session_remember(struct session *s, struct open_call *call, const struct call *mark,
                       bool made);
 
+/* Where the next event that waits goes; NULL: it is lost, and that is known. */
+struct later *session_next_later(struct session *s, struct err *err);
+
 /* They do not stand in the log, and never will. The newest is undone first. */
 void session_lose_later(struct session *s, size_t folded);
 

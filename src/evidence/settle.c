@@ -10,9 +10,9 @@ int session_later_event(struct session *s, struct open_call *call, struct event 
     struct later *l;
     struct event spare;
 
-    if (s->later_count == SESSION_LATER_MAX && session_flush(s, err) < 0)
+    l = session_next_later(s, err);
+    if (!l)
         return -1;
-    l = &s->later[s->later_count++];
     spare = l->event;
     l->event = *e;
     l->call = call;

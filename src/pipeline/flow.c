@@ -145,7 +145,7 @@ static str as_line(struct relay *r, enum direction d, str bytes, bool end)
         buf_add_char(&r->line, '\n');
     if (buf_check(&r->line, "a message as a line", &err) == 0)
         return buf_str(&r->line);
-    flow_cut(r, d, &err);
+    flow_cut(r, d, NULL, &err);
     return (str){ NULL, 0 };
 }
 
@@ -447,7 +447,15 @@ static void say_cut(struct relay *r, enum direction d, uint64_t bytes,
         relay_say(r, "%s", ignored.msg);
 }
 
-void flow_cut(struct relay *r, enum direction d, const struct err *why_cut)
+/* Whoever has its beginning must not take it for a whole one. */
+static void cut_short(struct relay *r, enum direction d, struct exchange *x)
+{
+    if (r->side[d]->type->cut)
+        r->side[d]->type->cut(r->side[d], x);
+}
+
+void flow_cut(struct relay *r, enum direction d, struct exchange *x,
+              const struct err *why_cut)
 {
     if (r->cut)
         return; /* the server goes on for a moment */
@@ -455,6 +463,7 @@ void flow_cut(struct relay *r, enum direction d, const struct err *why_cut)
     r->cut = true;
     relay_why(r, "message_cut", false);
     intake_done(&r->intake[d]);
+    cut_short(r, d, x);
     relay_leave(r);
 }
 
@@ -567,7 +576,7 @@ void flow_span(struct relay *r, enum direction d, struct exchange *x, str bytes,
     else
         i->whole = must_be_whole(r, d, x);
     if (!i || intake_add(i, bytes, end, &result, &err) < 0) {
-        flow_cut(r, d, &err);
+        flow_cut(r, d, x, &err);
         return;
     }
     if (i->lost && err.code != ERR_NONE)

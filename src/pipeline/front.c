@@ -14,8 +14,9 @@
 #include "transport/resolve.h"
 #include "transport/tls.h"
 
-#define TICK      1000 /* ms */
-#define DEAD_WAIT 2000 /* ms that our end waits for a recovery */
+#define TICK       1000 /* ms */
+#define DEAD_WAIT  2000 /* ms that our end waits for a recovery */
+#define LAST_WORDS 1000 /* …and for who still reads */
 
 void front_say(const struct front *f, const char *fmt, ...)
 {
@@ -344,12 +345,22 @@ static void seal(struct seat *s)
     seal_done(l);
 }
 
+/* What is said last gets a moment to be heard. */
 static void stop_when_done(struct front *f)
 {
-    if (f->stopping && !f->seats && !f->stopped) {
-        f->stopped = true;
-        loop_stop(f->loop);
+    uint64_t now = loop_now(f->loop);
+
+    if (!f->stopping || f->seats || f->stopped)
+        return;
+    if (f->stop_by == 0)
+        f->stop_by = now + LAST_WORDS;
+    if (http_server_open_requests(f->server) + http_server_connections(f->server) > 0 &&
+        now < f->stop_by) {
+        loop_timer_set(f->dead, 10, false);
+        return;
     }
+    f->stopped = true;
+    loop_stop(f->loop);
 }
 
 static void remove_seat(struct seat *s)
@@ -462,7 +473,10 @@ static void on_dead(void *ctx)
 {
     struct front *f = ctx;
 
-    loop_stop(f->loop);
+    if (f->stopped)
+        loop_stop(f->loop);
+    else
+        stop_when_done(f);
 }
 
 /* --- opening and closing --- */

@@ -32,6 +32,7 @@ struct errand {
     struct buf request; /* head and body, while it may have to be sent again */
     struct http_conn *conn;
     bool sending; /* the request is not out */
+    bool stalled; /* the client does not read what comes back */
 
     unsigned status;
     struct buf headers; /* of the answer */

@@ -310,6 +310,13 @@ void far_send(struct visit *v, str body)
         errand_conclude(v->errand, &err);
 }
 
+void far_read(struct errand *x, bool on)
+{
+    x->stalled = !on;
+    if (x->conn)
+        http_conn_read(x->conn, on && !x->seat->far_paused);
+}
+
 /* What a client that is gone leaves behind. */
 void far_abandon(struct errand *x)
 {
@@ -338,7 +345,7 @@ static void side_read(struct endpoint *e, bool on)
     s->far_paused = !on;
     for (const struct errand *x = s->errands; x; x = x->next) {
         if (x->conn)
-            http_conn_read(x->conn, on);
+            http_conn_read(x->conn, on && !x->stalled);
     }
 }
 

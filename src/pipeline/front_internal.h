@@ -142,6 +142,7 @@ struct front {
     char url[300];
     struct front_outcome outcome;
     bool stopping, stopped;
+    uint64_t stop_by; /* loop time; 0: there are sessions */
 };
 
 /* HTTP on both sides, of the same kind. */
@@ -189,6 +190,7 @@ void visit_hear(struct seat *s); /* what nobody heard goes out, if somebody list
 extern const struct endpoint_type front_far;
 
 void far_send(struct visit *v, str body); /* ask the server what the visit asks us */
+void far_read(struct errand *x, bool on); /* what its answer says */
 void far_abandon(struct errand *x);       /* its client is gone */
 void far_go_on(struct seat *s);
 void far_bury(struct front *f);  /* errands that are over */

@@ -157,6 +157,8 @@ void visit_drained(struct visit *v)
     struct seat *s = v->seat;
 
     count_queued(v);
+    if (v->errand && v->queued == 0)
+        far_read(v->errand, true);
     if (s->queued == 0 && s->side.events)
         s->side.events->on_drained(s->side.ctx);
 }
@@ -210,11 +212,14 @@ void visit_begin(struct visit *v)
     v->raw = false;
 }
 
+/* A reader that stalls stops the answer that it does not read, and no other. */
 void visit_pass(struct visit *v, str bytes)
 {
     http_reply_add(v->request, bytes);
     v->spoke = loop_now(v->seat->front->loop);
     count_queued(v);
+    if (v->errand && v->queued > RELAY_QUEUE_STOP)
+        far_read(v->errand, false);
 }
 
 void visit_close(struct visit *v, bool whole)
@@ -484,9 +489,21 @@ static void side_cork(struct endpoint *e, bool on)
     (void)on;
 }
 
+/* Where each answer has a connection of its own, each is stopped by itself. */
 static size_t side_queued(const struct endpoint *e)
 {
-    return ((const struct seat *)e)->queued;
+    const struct seat *s = (const struct seat *)e;
+
+    return s->far.type ? 0 : s->queued;
+}
+
+static void side_cut(struct endpoint *e, struct exchange *x)
+{
+    struct seat *s = of(e);
+    struct visit *v = x ? visit_of(s->front, x) : s->speaking;
+
+    if (v && v->inside)
+        visit_close(v, false);
 }
 
 static void side_take_label(struct endpoint *e, struct exchange *x, struct buf *out)
@@ -529,6 +546,7 @@ const struct endpoint_type front_side = {
     .close = side_finish,
     .answers = side_answers,
     .may_begin = side_may_begin,
+    .cut = side_cut,
     .take_label = side_take_label,
     .give_label = side_give_label,
 };
@@ -543,6 +561,7 @@ const struct endpoint_type front_legacy_side = {
     .close = side_finish,
     .answers = side_answers,
     .may_begin = side_may_begin,
+    .cut = side_cut,
     .take_label = side_take_label,
     .give_label = side_give_label,
 };

@@ -133,7 +133,8 @@ void flow_lose_all(struct relay *r, const char *reason);
 bool flow_is_open(const struct relay *r);
 
 /* The message that comes for that side has no end. */
-void flow_cut(struct relay *r, enum direction d, const struct err *why);
+void flow_cut(struct relay *r, enum direction d, struct exchange *x,
+              const struct err *why);
 
 /* The same for one of an exchange: the session goes on. */
 void flow_drop(struct relay *r, const struct exchange *x, const struct err *why);

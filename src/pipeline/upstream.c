@@ -287,7 +287,7 @@ static void found(void *ctx, const char *transport)
 
 static void cut(void *ctx, const struct err *why)
 {
-    flow_cut(ctx, TO_CLIENT, why);
+    flow_cut(ctx, TO_CLIENT, NULL, why);
 }
 
 static void say(void *ctx, const char *sentence)

@@ -57,6 +57,9 @@ struct endpoint_type {
      * known whom it answers? */
     bool (*may_begin)(const struct endpoint *e, const struct exchange *x);
 
+    /* The message whose beginning was sent has no end. */
+    void (*cut)(struct endpoint *e, struct exchange *x);
+
     /* What the transport knows of the message of the exchange that goes next (an event's
      * id); for whoever keeps the message for a while. */
     void (*take_label)(struct endpoint *e, struct exchange *x, struct buf *out);
