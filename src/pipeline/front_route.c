@@ -244,13 +244,18 @@ void front_fall_back(struct visit *v)
 
 /* --- streams --- */
 
-/* What has no body goes past the session. */
+/* What has no body goes past the session; so it must have none, since a server may take
+ * it for a message. */
 static void take_other(struct front *f, struct http_request *r)
 {
     struct err err = { 0 };
     struct seat *s;
     struct visit *v;
 
+    if (r->body.n) {
+        front_refuse(f, r, 400, -32000, STR(""), "only a POST may have a body");
+        return;
+    }
     peek_read(&f->peek, STR("{}"));
     s = far_seat_for(f, r, &err);
     v = s ? visit_new(s, r, VISIT_STREAM, &err) : NULL;
@@ -259,7 +264,7 @@ static void take_other(struct front *f, struct http_request *r)
         return;
     }
     v->is_delete = front_is_method(r, "DELETE");
-    far_send(v, r->body);
+    far_send(v, STR(""));
 }
 
 static struct seat *named_seat(struct front *f, struct http_request *r)
@@ -386,7 +391,8 @@ static void on_request(void *ctx, struct http_request *r)
     if (front_is_path(r, "/mcp") && front_is_method(r, "POST"))
         take_post(f, r);
     else if (front_is_far(f) && !front_is_path(r, "/sse") &&
-             !front_is_path(r, "/messages"))
+             !front_is_path(r, "/messages") &&
+             (front_is_method(r, "GET") || front_is_method(r, "DELETE")))
         take_other(f, r);
     else if (front_is_path(r, "/mcp") && front_is_method(r, "GET"))
         take_stream(f, r);

@@ -553,6 +553,33 @@ def case_older(c):
     c.judge(packs=None)
 
 
+# --- past the policy ---
+
+
+def case_bodies(c):
+    """What is no POST goes past the policy: no message gets to the server that way."""
+    path = c.dir + ".yaml"
+    with open(path, "w") as f:
+        f.write('version: "1"\ndefault: deny\nallowlist: [echo]\n')
+    server = Server(plain)
+    c.listen(server.url(), "--profile", "guard", "--policy", path)
+    client = c.client()
+    before = len(server.seen)
+    for method, want in (("GET", 400), ("DELETE", 400), ("PUT", 405), ("PATCH", 405),
+                         ("QUERY", 405), ("OPTIONS", 204)):
+        answer = client.send(method, tool(1, "rm"), X_HTTP_Method_Override="POST").answer()
+        same(answer.status, want, f"{method} with a body")
+    conn = c.conn()
+    conn.ask("GET", "/.well-known/x", tool(1, "rm"))
+    same(conn.answer().status, 400, "GET of metadata with a body")
+    conn = client.send("HEAD")
+    same(conn.answer(is_head=True).status, 405, "HEAD")
+    same(server.seen[before:], [], "the server heard of none")
+    same(client.close(), 200, "DELETE without one")
+    same(c.stop(), 0, "status 0")
+    c.judge(packs=0)
+
+
 # --- size ---
 
 
