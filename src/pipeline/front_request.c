@@ -191,6 +191,48 @@ static bool is_json(const struct http_request *r)
                             STR("application/json"));
 }
 
+/* JSON is UTF-8 (RFC 8259): a server that would read the body in another way must not get
+ * what we have read in ours. */
+static bool is_plain_text(str type)
+{
+    static const str key = { "charset", 7 };
+
+    for (size_t i = 0; i + key.n <= type.n; i++) {
+        str value = str_skip(type, i + key.n);
+
+        if (!str_equal_nocase(str_of(type.p + i, key.n), key))
+            continue;
+        if (!str_starts(value, STR("=")))
+            return false;
+        value = http_item_word(str_skip(value, 1));
+        if (!str_equal_nocase(value, STR("utf-8")) &&
+            !str_equal_nocase(value, STR("\"utf-8\"")))
+            return false;
+    }
+    return true;
+}
+
+/* What we rest on must be what the server gets: once, and not of the connection. */
+static const char *ambiguity(const struct http_head *h)
+{
+    static const char *const names[] = { "Mcp-Session-Id", "Authorization",
+                                         "Content-Type" };
+    str coding = http_head_find(h, "Content-Encoding", NULL);
+    size_t many;
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        http_head_find(h, names[i], &many);
+        if (many > 1 || http_head_lists(h, "Connection", names[i]))
+            return "a header that may be there once is there twice, or is said to be of "
+                   "the connection";
+    }
+    if (coding.p && !str_equal_nocase(coding, STR("identity")))
+        return "the body must not be encoded";
+    return is_plain_text(http_head_find(h, "Content-Type", NULL))
+               ? NULL
+               : "the charset must be utf-8";
+}
+
 /* What a client asks of the server as a whole, to find out who grants access. */
 static bool is_metadata(const struct front *f, const struct http_request *r)
 {
@@ -203,6 +245,7 @@ bool front_on_head(void *ctx, struct http_request *r)
 {
     struct front *f = ctx;
     bool mcp = front_is_path(r, "/mcp");
+    const char *why = ambiguity(r->head);
 
     if (front_is_path(r, "/health") &&
         (front_is_method(r, "GET") || front_is_method(r, "HEAD")))
@@ -219,6 +262,8 @@ bool front_on_head(void *ctx, struct http_request *r)
                      "there is nothing here: the paths are /mcp, /sse and /health");
     else if (front_is_method(r, "POST") && !front_is_far(f) && !is_json(r))
         front_refuse(f, r, 415, -32000, STR(""), "Content-Type must be application/json");
+    else if (why)
+        front_refuse(f, r, 400, -32000, STR(""), "%s", why);
     else
         return true;
     return false;

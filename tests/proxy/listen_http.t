@@ -580,6 +580,31 @@ def case_bodies(c):
     c.judge(packs=0)
 
 
+def case_readings(c):
+    """What a server could read in another way than we do does not get there."""
+    server = Server(plain)
+    c.listen(server.url())
+    client = c.client()
+    before = len(server.seen)
+    for kind in ("charset=utf-7", "charset=UTF-16", 'charset="utf-7"', "Charset=utf-7",
+                 "charset=utf-8; charset=utf-7", "charset*=utf-7''x", "charset =utf-7",
+                 'x="; charset=utf-8"; charset=utf-7'):
+        answer = client.post(tool(1), Content_Type="application/json; " + kind)
+        same(answer.status, 400, kind)
+    for headers in ({"Content-Encoding": "gzip"}, {"content-type": "application/json"},
+                    {"mcp-session-id": "other"}, {"Connection": "mcp-session-id"},
+                    {"Authorization": "a", "authorization": "b"}):
+        same(client.post(tool(1), **headers).status, 400, str(headers))
+    same(server.seen[before:], [], "the server heard of none")
+    for kind in ("charset=utf-8", 'Charset="UTF-8"; x=y', "x=y"):
+        answer = client.post(tool(1), Content_Type="application/json; " + kind)
+        same(answer.status, 200, kind)
+    same(client.post(tool(1), Content_Encoding="identity").status, 200, "identity")
+    same(c.stop(), 0, "status 0")
+    same(c.outcomes(), {"forwarded": 4}, "receipts")
+    c.judge()
+
+
 # --- size ---
 
 
