@@ -337,8 +337,11 @@ void flow_leave_if_drained(struct relay *r)
 static int record(struct relay *r, enum direction d, struct exchange *x, str frame,
                   struct err *err)
 {
+    const struct endpoint *server = r->side[TO_SERVER];
     uint64_t before = log_lost_total(r->o->log);
 
+    r->tap.own =
+        d == TO_CLIENT && server->type->is_own && server->type->is_own(server, x);
     if (tap_receive(&r->tap, d, frame, x, loop_now(r->loop), err) == 0)
         return keep(r, d, err);
     if (log_lost_total(r->o->log) == before)

@@ -380,6 +380,16 @@ static size_t side_queued(const struct endpoint *e)
     return n;
 }
 
+/* Only a GET brings answers to what was asked before: see Last-Event-ID. */
+static bool side_is_own(const struct endpoint *e, const struct exchange *x)
+{
+    const struct errand *at = seat_of(e)->errands;
+
+    while (at && at->exchange != x)
+        at = at->next;
+    return at && at->kind == VISIT_POST;
+}
+
 static void kill_errands(struct seat *s, bool streams_only)
 {
     for (struct errand *x = s->errands, *next; x; x = next) {
@@ -429,4 +439,5 @@ const struct endpoint_type front_far = {
     .queued = side_queued,
     .finish = side_finish,
     .close = side_close,
+    .is_own = side_is_own,
 };

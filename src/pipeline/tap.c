@@ -135,9 +135,12 @@ static int put(struct tap *t, const struct rpc *m, uint64_t index,
 struct pending *tap_find_pending(struct tap *t, enum direction asked, uint32_t id,
                                  const struct exchange *x)
 {
+    struct pending *p;
+
     buf_reset(&t->key);
     rpc_add_id_key(&t->key, &t->json, id);
-    return correlate_find(&t->asked[asked], json_raw(&t->json, id), buf_str(&t->key), x);
+    p = correlate_find(&t->asked[asked], json_raw(&t->json, id), buf_str(&t->key), x);
+    return p && x && asked == TO_SERVER && t->own && p->exchange != x ? NULL : p;
 }
 
 /* One that nobody waits for any more goes before its time, with its receipt. */

@@ -134,6 +134,7 @@ struct tap {
     bool unjudged;              /* an element must not go on, and could not be withheld */
     struct buf answers;         /* what we say to the client ourselves, one a line */
     struct buf replies;         /* the same to the server, for what its client said */
+    bool own;                   /* a message answers only what its exchange asked */
     struct exchange *asker;     /* whose requests the message answers; NULL: not known */
     unsigned answered;          /* how many of them */
     uint64_t lists_open;        /* tools/list of the client that are not answered */

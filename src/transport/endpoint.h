@@ -60,6 +60,10 @@ struct endpoint_type {
     /* The message whose beginning was sent has no end. */
     void (*cut)(struct endpoint *e, struct exchange *x);
 
+    /* Does what comes in the exchange answer only what was asked in it? Ids of others may
+     * be alike. Left out: it may answer anything. */
+    bool (*is_own)(const struct endpoint *e, const struct exchange *x);
+
     /* What the transport knows of the message of the exchange that goes next (an event's
      * id); for whoever keeps the message for a while. */
     void (*take_label)(struct endpoint *e, struct exchange *x, struct buf *out);

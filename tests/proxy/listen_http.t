@@ -553,6 +553,37 @@ def case_older(c):
     c.judge(packs=None)
 
 
+def case_twice(c):
+    """A second answer is none to another client's request of the same id."""
+    asked = threading.Event()
+
+    def handle(server, request, s):
+        name = request.message["params"]["name"]
+        if name == "patient":
+            asked.set()
+            soon(lambda: twice.is_set())
+        answer = result(request, {"content": [{"type": "text", "text": name}]})
+        stream(s)
+        event(s, answer)
+        if name == "hasty":
+            soon(lambda: asked.is_set())
+            event(s, answer)
+        s.sendall(b"0\r\n\r\n")
+        if name == "hasty":
+            twice.set()
+    twice = threading.Event()
+    c.listen(served(handle).url(), "--store-results")
+    first, second = Modern(c.place), Modern(c.place)
+    hasty = first.send("POST", tool(1, "hasty"))
+    patient = second.post(tool(1, "patient")).message()
+    same(patient["result"]["content"][0]["text"], "patient", "who waits gets its own")
+    same(len(list(hasty.answer().messages())), 2, "the other one gets both")
+    c.stop()
+    same({r["tool_name"]: r["result_content"]["content"][0]["text"] for r in c.receipts()},
+         {"hasty": "hasty", "patient": "patient"}, "receipts have their own results")
+    c.judge()
+
+
 # --- past the policy ---
 
 
