@@ -264,7 +264,8 @@ static void note_session(struct errand *x, const struct http_head *h)
 /* MCP's way of finding out that a server is of 2024-11-05. */
 static bool is_too_new(const struct errand *x, const struct http_head *h)
 {
-    return x->is_initialize && !x->stateless && !is_type(h, "application/json") &&
+    return x->is_initialize && !x->stateless && !x->seat->front->is_new &&
+           !is_type(h, "application/json") &&
            (h->status == 400 || h->status == 404 || h->status == 405);
 }
 
@@ -293,6 +294,8 @@ static void on_head(void *ctx, const struct http_head *h)
         front_fall_back(v);
         return;
     }
+    if (x->kind == VISIT_POST && h->status / 100 == 2)
+        x->seat->front->is_new = true;
     x->status = h->status;
     x->length = h->has_length ? h->length : HTTP_REPLY_CHUNKED;
     copy_headers(x, h);

@@ -553,6 +553,23 @@ def case_older(c):
     c.judge(packs=None)
 
 
+def case_odd(c):
+    """A server that has answered is not taken for an older one."""
+    def handle(server, request, s):
+        if "x-odd" in request.headers:
+            reply(s, b"no", "400 Bad Request", "text/plain")
+        else:
+            plain(server, request, s)
+    server = Server(handle)
+    c.listen(server.url())
+    c.client()
+    same(Client(c.place, **{"X-Odd": "1"}).post(initialize()).status, 400, "one gets what it asked for")
+    same(c.client(Authorization="Bearer b").call(1)["id"], 1, "others are served")
+    same(server.seen[-1].headers.get("authorization"), "Bearer b", "with their own headers")
+    c.stop()
+    c.judge(packs=None)
+
+
 def case_twice(c):
     """A second answer is none to another client's request of the same id."""
     asked = threading.Event()
