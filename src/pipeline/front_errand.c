@@ -269,6 +269,12 @@ static bool is_too_new(const struct errand *x, const struct http_head *h)
            (h->status == 400 || h->status == 404 || h->status == 405);
 }
 
+/* Who follows one leaves us, and nothing tells of what it then asks. */
+static bool is_redirect(const struct errand *x, const struct http_head *h)
+{
+    return h->status / 100 == 3 && !x->is_access && http_head_find(h, "Location", NULL).p;
+}
+
 /* A stream may last for days: what it does not need goes. */
 static void begin_events(struct errand *x, struct visit *v)
 {
@@ -284,10 +290,17 @@ static void on_head(void *ctx, const struct http_head *h)
     const struct err encoded = {
         ERR_PEER, "the server's answer is compressed, which we did not ask for"
     };
+    const struct err elsewhere = {
+        ERR_REFUSED, "the server redirects to another place, which is not followed"
+    };
     struct errand *x = ctx;
     struct visit *v;
 
     v = visit_for(x);
+    if (is_redirect(x, h)) {
+        errand_conclude(x, &elsewhere);
+        return;
+    }
     if (v && is_too_new(x, h)) {
         relay_cancel(x->seat->relay, x->exchange); /* asked of another one */
         errand_end(x);

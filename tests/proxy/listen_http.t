@@ -570,6 +570,29 @@ def case_odd(c):
     c.judge(packs=None)
 
 
+def case_redirects(c):
+    """A client that follows one would not be seen any more."""
+    def handle(server, request, s):
+        where = ["Location: http://127.0.0.1:1/mcp"]
+        if "x-odd" in request.headers:
+            reply(s, b"there", "307 Temporary Redirect", "text/plain", *where)
+        else:
+            plain(server, request, s)
+    c.listen(Server(handle).url())
+    client = c.client()
+    odd = {"X-Odd": "1"}
+    answer = client.post(tool(1), **odd)
+    same((answer.status, answer.headers.get("location"), answer.code()), (200, None, -31006),
+         "a call")
+    for method in "GET", "DELETE":
+        answer = client.send(method, **odd).answer()
+        same((answer.status, answer.headers.get("location")), (502, None), method)
+    same(client.call(2)["id"], 2, "the next call")
+    c.stop()
+    same(c.outcomes(), {"timeout:server_exit": 1, "forwarded": 1}, "receipts")
+    c.judge()
+
+
 def case_twice(c):
     """A second answer is none to another client's request of the same id."""
     asked = threading.Event()
