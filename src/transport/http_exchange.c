@@ -22,7 +22,8 @@ static bool may_speak(struct exchange *x)
     if (!x->client->speaker || x->client->speaker == x)
         return true;
     x->blocked = true;
-    http_conn_read(x->conn, false);
+    if (x->conn) /* else all of it is here */
+        http_conn_read(x->conn, false);
     return false;
 }
 

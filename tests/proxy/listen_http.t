@@ -553,6 +553,40 @@ def case_older(c):
     c.judge(packs=None)
 
 
+def case_interrupts(c):
+    """A short answer comes whole while a long one is on its way, on one stream."""
+    begun, go_on = threading.Event(), threading.Event()
+
+    def handle(server, request, s):
+        if request.message["params"]["name"] == "short":
+            begun.wait(lab.HURRY)
+            reply(s, result(request))
+            threading.Timer(0.3, go_on.set).start()
+            return
+        text = json.dumps(result(request, {"content": [{"type": "text", "text": "x" * 300000}]}))
+        stream(s)
+        chunk(s, "data: " + text[:200000])
+        threading.Timer(0.3, begun.set).start()
+        go_on.wait(lab.HURRY)
+        chunk(s, text[200000:] + "\n\n")
+        s.sendall(b"0\r\n\r\n")
+    c.listen(served(handle).url())
+    conn = c.conn()
+    conn.ask("GET", "/sse")
+    blocks = conn.answer().blocks()
+    place = next(blocks).split("data: ")[1]
+    for message in initialize("2024-11-05"), tool(1, "long"), tool(2, "short"):
+        other = c.conn()
+        other.ask("POST", place, message)
+        same(other.answer().status, 202, "it is taken")
+    found = [json.loads(next(blocks).split("data: ", 1)[1])["id"] for _ in range(3)]
+    same(sorted(found), [0, 1, 2], "all are answered")
+    conn.close()
+    c.stop()
+    same(c.outcomes(), {"forwarded": 2}, "receipts")
+    c.judge()
+
+
 def case_odd(c):
     """A server that has answered is not taken for an older one."""
     def handle(server, request, s):
