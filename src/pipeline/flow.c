@@ -217,6 +217,10 @@ void flow_release(void *ctx, struct held *h, const struct err *why_not)
     struct relay *r = ctx;
     bool sent;
 
+    if (h->mark) {
+        r->side[TO_SERVER]->type->settled(r->side[TO_SERVER], h->exchange);
+        return;
+    }
     if (why_not) {
         log_lost(r->o->log, 1, why_not->msg);
         evidence_failed(r, why_not);

@@ -60,6 +60,25 @@ static void reply_plain(struct visit *v, const struct errand *x)
     http_reply(r, x->status, buf_str(&x->headers), STR(""));
 }
 
+/* What came of it goes out first. */
+static bool is_deferred(struct errand *x, const struct err *why)
+{
+    if (x->dead || x->deferred)
+        return false;
+    x->deferred = true; /* it may be settled in the call */
+    x->failed = why != NULL;
+    if (why)
+        x->why = *why;
+    if (!relay_defers(x->seat->relay, x->exchange)) {
+        x->deferred = false;
+        return false;
+    }
+    if (x->conn)
+        far_release(x->seat->front, x->conn, false);
+    x->conn = NULL;
+    return true;
+}
+
 /* It is over; what the client waits for still is not coming. */
 void errand_conclude(struct errand *x, const struct err *why)
 {
@@ -68,6 +87,8 @@ void errand_conclude(struct errand *x, const struct err *why)
     struct seat *s = x->seat;
     struct visit *v;
 
+    if (is_deferred(x, why))
+        return;
     if (x->speaking)
         relay_drop(s->relay, x->exchange, why ? why : &silent);
     if (x->dead)

@@ -31,8 +31,11 @@ struct errand {
     struct buf origin;  /* ours, as the client knows it */
     struct buf request; /* head and body, while it may have to be sent again */
     struct http_conn *conn;
-    bool sending; /* the request is not out */
-    bool stalled; /* the client does not read what comes back */
+    bool sending;  /* the request is not out */
+    bool stalled;  /* the client does not read what comes back */
+    bool deferred; /* it is over, and what came of it waits for the disk */
+    bool failed;   /* …and this is why it is over */
+    struct err why;
 
     unsigned status;
     struct buf headers; /* of the answer */

@@ -390,6 +390,16 @@ static bool side_is_own(const struct endpoint *e, const struct exchange *x)
     return at && at->kind == VISIT_POST;
 }
 
+static void side_settled(struct endpoint *e, const struct exchange *x)
+{
+    struct errand *at = seat_of(e)->errands;
+
+    while (at && (at->exchange != x || !at->deferred))
+        at = at->next;
+    if (at)
+        errand_conclude(at, at->failed ? &at->why : NULL);
+}
+
 static void kill_errands(struct seat *s, bool streams_only)
 {
     for (struct errand *x = s->errands, *next; x; x = next) {
@@ -440,4 +450,5 @@ const struct endpoint_type front_far = {
     .finish = side_finish,
     .close = side_close,
     .is_own = side_is_own,
+    .settled = side_settled,
 };

@@ -28,6 +28,7 @@ struct held {
     struct buf bytes;
     struct buf label; /* of the transport: endpoint.h */
     bool end;
+    bool mark;            /* no message: what came before it in the exchange is out */
     bool own;             /* said by us: one message a line, each an answer */
     unsigned answered;    /* requests of the exchange that it answers */
     uint64_t upto;        /* the log's size that must be on disk; 0: only its turn */

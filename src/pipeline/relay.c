@@ -223,6 +223,19 @@ void relay_drop(struct relay *r, const struct exchange *x, const struct err *why
     flow_drop(r, x, why);
 }
 
+bool relay_defers(struct relay *r, struct exchange *x)
+{
+    struct held *h = gate_is_empty(&r->gate) ? NULL : held_new();
+
+    if (!h)
+        return false;
+    h->to = TO_CLIENT;
+    h->exchange = x;
+    h->mark = true;
+    gate_hold(&r->gate, h);
+    return true;
+}
+
 bool relay_holds(const struct relay *r)
 {
     return !gate_is_empty(&r->gate) || guard_is_waiting(&r->guard);

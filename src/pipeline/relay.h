@@ -115,6 +115,10 @@ void relay_lose_all(struct relay *r, const struct exchange *x, const struct err 
 /* The message that comes for this exchange has no end. */
 void relay_drop(struct relay *r, const struct exchange *x, const struct err *why);
 
+/* Does something wait for the disk? Then the server's endpoint hears settled() of this
+ * exchange behind all that waits now. */
+bool relay_defers(struct relay *r, struct exchange *x);
+
 /* Does a message of the client wait, for the disk or for names? */
 bool relay_holds(const struct relay *r);
 

@@ -64,6 +64,9 @@ struct endpoint_type {
      * be alike. Left out: it may answer anything. */
     bool (*is_own)(const struct endpoint *e, const struct exchange *x);
 
+    /* Everything that came in the exchange has gone on: see relay_defers(). */
+    void (*settled)(struct endpoint *e, const struct exchange *x);
+
     /* What the transport knows of the message of the exchange that goes next (an event's
      * id); for whoever keeps the message for a while. */
     void (*take_label)(struct endpoint *e, struct exchange *x, struct buf *out);

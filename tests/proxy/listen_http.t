@@ -587,6 +587,40 @@ def case_interrupts(c):
     c.judge()
 
 
+def case_durability(c):
+    """What waits for the disk is not lost when the server has said it all."""
+    def handle(server, request, s):
+        name = request.message["params"]["name"]
+        if name == "json":
+            return reply(s, result(request))
+        stream(s)
+        event(s, ask(None, "notifications/message", data=1))
+        if name == "dies":
+            return False
+        event(s, result(request))
+        s.sendall(b"0\r\n\r\n")
+    for word in "group", "strict":
+        one = Case(f"{c.name}_{word}")
+        one.listen(served(handle).url(), "--durability", word)
+        client = one.client()
+        same(client.hello["id"], 0, f"--durability {word}")
+        found = all_at_once(10, lambda n: client.call(n, ("json", "events")[n % 2])["id"])
+        same(found, list(range(10)), "all are answered")
+        found = []
+        try:
+            for message in client.post(tool(11, "dies")).messages():
+                found.append(message)
+        except Cut:
+            pass
+        same([m.get("method", m.get("error", {}).get("code")) for m in found],
+             ["notifications/message", -31006], "what was said before the server died")
+        same(client.close(), 200, "DELETE")
+        one.stop()
+        same(one.outcomes(), {"forwarded": 10, "timeout:server_exit": 1}, "receipts")
+        same(len(one.of("response_sent")), 11, "they were sent")
+        one.judge()
+
+
 def case_odd(c):
     """A server that has answered is not taken for an older one."""
     def handle(server, request, s):
