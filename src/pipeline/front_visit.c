@@ -407,19 +407,20 @@ static struct visit *find_listener(struct seat *s, str message, bool end)
     return v ? v : any_post(s);
 }
 
-static void keep_unheard(struct seat *s, str message)
+static int keep_unheard(struct seat *s, str message, struct err *err)
 {
     message = without_end(message);
     if (s->unheard.n + message.n + 1 > FRONT_UNHEARD_MAX) {
         front_say(s->front,
                   "a message of the server is lost: its client does not listen");
-        return;
+        return err_set(err, ERR_LIMIT, "the client does not listen");
     }
     s->unheard.max = FRONT_UNHEARD_MAX;
     for (size_t i = 0; i < message.n; i++)
         buf_add_char(&s->unheard,
                      message.p[i] == '\n' || message.p[i] == '\r' ? ' ' : message.p[i]);
     buf_add_char(&s->unheard, '\n');
+    return buf_check(&s->unheard, "a message that nobody hears", err);
 }
 
 void visit_hear(struct seat *s)
@@ -451,10 +452,8 @@ static int side_send(struct endpoint *e, struct exchange *x, str bytes, bool end
 
     if (!v && !x)
         v = find_listener(s, bytes, end);
-    if (!v && !x && end && s->kind == SEAT_SESSION) {
-        keep_unheard(s, bytes);
-        return 0;
-    }
+    if (!v && !x && end && s->kind == SEAT_SESSION)
+        return keep_unheard(s, bytes, err);
     if (!v)
         return err_set(err, ERR_PEER, "the client does not wait for it any more");
     if (!x)

@@ -242,6 +242,20 @@ def case_unheard(c):
     c.judge()
 
 
+def case_unheard_lost(c):
+    """What nobody hears is kept up to 1 MiB; the rest is not said to have gone on."""
+    c.listen("tools")
+    client = c.client()
+    answer = client.post(tool(1, "tell", count=30, size=100000), Accept="application/json")
+    same(answer.message()["id"], 1, "the call is answered")
+    found = client.send("GET").answer().messages()
+    same([len(next(found)["params"]["data"]) for _ in range(10)], [100000] * 10, "some are kept")
+    same(c.stop(), 0, "status 0")
+    same(len(list(found)), 0, "and no more")
+    same(len(c.of("notification_forwarded")), 11, "which is what is recorded")
+    c.judge()
+
+
 def progress(c, *flags):
     c.listen("tools", *flags)
     client, other = c.client(), c.client()
