@@ -13,6 +13,15 @@ static struct visit *visit_for(const struct errand *x)
     return visit_of(x->seat->front, x->exchange);
 }
 
+void errand_note_sending(struct errand *x, bool sending)
+{
+    if (sending == x->sending)
+        return;
+    x->sending = sending;
+    x->seat->far_sending += sending ? 1 : (size_t)-1;
+    x->seat->front->unsent += sending ? x->size : (size_t)-x->size;
+}
+
 void errand_end(struct errand *x)
 {
     struct seat *s = x->seat;
@@ -25,8 +34,7 @@ void errand_end(struct errand *x)
     *(x->before ? &x->before->next : &s->errands) = x->next;
     if (x->next)
         x->next->before = x->before;
-    if (x->sending)
-        s->far_sending--;
+    errand_note_sending(x, false);
     if (x->conn)
         far_release(s->front, x->conn, false);
     x->conn = NULL;
@@ -428,9 +436,7 @@ static void on_drained(void *ctx)
 {
     struct errand *x = ctx;
 
-    if (x->sending)
-        x->seat->far_sending--;
-    x->sending = false;
+    errand_note_sending(x, false);
     front_soon(x->seat);
 }
 

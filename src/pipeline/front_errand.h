@@ -32,6 +32,7 @@ struct errand {
     struct buf request; /* head and body, while it may have to be sent again */
     struct http_conn *conn;
     bool sending;  /* the request is not out */
+    size_t size;   /* …of so many bytes */
     bool stalled;  /* the client does not read what comes back */
     bool deferred; /* it is over, and what came of it waits for the disk */
     bool failed;   /* …and this is why it is over */
@@ -51,6 +52,7 @@ struct errand {
 extern const struct http_conn_events errand_events;
 
 void errand_end(struct errand *x);
+void errand_note_sending(struct errand *x, bool sending);
 void errand_conclude(struct errand *x, const struct err *why); /* NULL: it went well */
 
 /* --- front_far.c: what goes there --- */

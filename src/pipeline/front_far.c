@@ -241,14 +241,6 @@ static int put_head(struct buf *out, const struct errand *x, const struct http_h
     return 0;
 }
 
-static void note_sending(struct errand *x)
-{
-    bool sending = http_conn_queued(x->conn) > 0;
-
-    x->seat->far_sending += (size_t)sending - (size_t)x->sending;
-    x->sending = sending;
-}
-
 int errand_start(struct errand *x, struct err *err)
 {
     x->conn = find_conn(x->seat->front, x->repeated, err);
@@ -257,7 +249,8 @@ int errand_start(struct errand *x, struct err *err)
     http_conn_read(x->conn, !x->seat->far_paused);
     if (http_conn_request(x->conn, buf_str(&x->request), STR(""), &errand_events, x,
                           err) == 0) {
-        note_sending(x);
+        x->size = x->request.n;
+        errand_note_sending(x, http_conn_queued(x->conn) > 0);
         return 0;
     }
     far_release(x->seat->front, x->conn, false);

@@ -125,7 +125,8 @@ struct front {
     struct http_conn *closing; /* …and those that are of no use */
     size_t idle_count;
     struct errand *dead_errands;
-    bool is_old; /* …which speaks HTTP+SSE, as the first answer showed… */
+    size_t unsent; /* bytes of requests that it does not take */
+    bool is_old;   /* …which speaks HTTP+SSE, as the first answer showed… */
     bool is_new; /* …or does not: one client's bad request does not change it for all */
     struct seat *seats;
     struct seat *due; /* to be looked at */

@@ -201,6 +201,11 @@ static void take_post(struct front *f, struct http_request *r)
     struct seat *s;
     struct visit *v;
 
+    if (f->unsent + r->body.n > HTTP_SERVER_BODIES_MAX) {
+        front_refuse(f, r, 503, SERVER_LOST, STR(""),
+                     "the server does not take what it is sent; try again");
+        return;
+    }
     peek_read(&f->peek, r->body);
     if (!check_body(f, r))
         return;

@@ -7,6 +7,7 @@
 Afterwards every log and every pack verifies.
 """
 import json
+import socket
 import threading
 
 import lab
@@ -111,6 +112,31 @@ def case_odd(c):
     same(Client(c.place, **{"X-Odd": "1"}).post(initialize()).status, 400, "one gets what it asked for")
     same(c.client(Authorization="Bearer b").call(1)["id"], 1, "others are served")
     same(server.seen[-1].headers.get("authorization"), "Bearer b", "with their own headers")
+    c.stop()
+    c.judge(packs=None)
+
+
+def case_unread(c):
+    """A server that does not read: what waits for it is bounded, whoever sends it."""
+    lazy, gone = socket.socket(), []
+    lazy.bind(("127.0.0.1", 0))
+    lazy.listen(64)
+    c.listen(f"http://127.0.0.1:{lazy.getsockname()[1]}/mcp")
+    body = json.dumps(tool(1, text="x" * (60 << 20))).encode()
+    for n in range(6):
+        gone.append(c.conn())
+        gone[-1].ask("POST", "/mcp", body, {"Mcp-Session-Id": f"s{n}"})
+    found = []
+    for conn in gone:
+        conn.socket.settimeout(1)
+        try:
+            found.append(conn.answer().status)
+        except TimeoutError:
+            found.append(None)
+    same(sorted(found, key=str), [503, 503, None, None, None, None], "256 MiB wait, no more")
+    lazy.close()
+    for conn in gone:
+        conn.close()
     c.stop()
     c.judge(packs=None)
 
