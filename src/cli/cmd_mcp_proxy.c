@@ -94,6 +94,13 @@ static void on_listening(void *ctx, const char *url)
     struct proxy_run *r = ctx;
 
     status_listening(&r->status, url);
+    if (!r->front.is_loopback)
+        status_note(&r->status,
+                    r->front.identity
+                        ? "whoever reaches this port can use the server: there is no "
+                          "password"
+                        : "whoever reaches this port can use the server: there is no "
+                          "password, and no TLS");
 }
 
 static enum exit_code decide_front(const struct front_outcome *o, bool failed)

@@ -11,6 +11,8 @@
 #include "pipeline/front_internal.h"
 #include "pipeline/share.h"
 #include "pipeline/upstream.h"
+#include "transport/child.h"
+#include "transport/listen_address.h"
 #include "transport/resolve.h"
 #include "transport/tls.h"
 
@@ -23,12 +25,12 @@ void front_say(const struct front *f, const char *fmt, ...)
     char sentence[600];
     va_list ap;
 
-    if (!f->o->relay->say)
+    if (!f->relay.say)
         return;
     va_start(ap, fmt);
     vsnprintf(sentence, sizeof(sentence), fmt, ap);
     va_end(ap);
-    f->o->relay->say(f->o->relay->say_ctx, sentence);
+    f->relay.say(f->relay.say_ctx, sentence);
 }
 
 void front_soon(struct seat *s)
@@ -101,7 +103,7 @@ struct seat *front_find_group(struct front *f, const struct digest *owner)
 
 static bool has_child(const struct seat *s)
 {
-    return s->front->o->relay->argv && (!s->member || s->own_share);
+    return s->front->relay.argv && (!s->member || s->own_share);
 }
 
 static void leave_idle(struct seat *s)
@@ -202,7 +204,7 @@ static bool is_far(const struct seat *s)
 
 static int name_seat(struct seat *s, struct err *err)
 {
-    const struct entropy *e = log_entropy(s->front->o->relay->log);
+    const struct entropy *e = log_entropy(s->front->relay.log);
     uint8_t bytes[FRONT_SESSION_ID / 2];
     char text[FRONT_SESSION_ID + 1];
 
@@ -220,12 +222,12 @@ static int join_share(struct seat *s, struct err *err)
 {
     struct front *f = s->front;
     const struct share_options options = { .loop = f->loop,
-                                           .argv = f->o->relay->argv,
-                                           .say = f->o->relay->say,
-                                           .ctx = f->o->relay->say_ctx };
+                                           .argv = f->relay.argv,
+                                           .say = f->relay.say,
+                                           .ctx = f->relay.say_ctx };
     const struct share_member_options member = { .lost = on_lost };
 
-    if (!f->o->relay->argv || (!f->share && s->kind != SEAT_GROUP))
+    if (!f->relay.argv || (!f->share && s->kind != SEAT_GROUP))
         return 0;
     if (!f->share && share_open(&s->own_share, &options, err) < 0)
         return -1;
@@ -250,14 +252,14 @@ static int begin_seat(struct seat *s, struct err *err)
         start.server = &s->far;
         start.server_is_far = true;
     }
-    return relay_open(&s->relay, f->o->relay, &start, err);
+    return relay_open(&s->relay, &f->relay, &start, err);
 }
 
 struct seat *front_seat(struct front *f, enum seat_kind kind, struct err *err)
 {
     struct seat *s;
 
-    if (!make_room(f, false) || (f->o->relay->argv && !f->share && !make_room(f, true))) {
+    if (!make_room(f, false) || (f->relay.argv && !f->share && !make_room(f, true))) {
         err_set(err, ERR_LIMIT, "there are too many sessions");
         return NULL;
     }
@@ -271,6 +273,7 @@ struct seat *front_seat(struct front *f, enum seat_kind kind, struct err *err)
     s->kind = kind;
     s->last = loop_now(f->loop);
     if (begin_seat(s, err) < 0) {
+        front_say(f, "no session can be begun: %s", err->msg);
         free_seat(s);
         return NULL;
     }
@@ -311,8 +314,8 @@ static void seal_done(void *ctx)
     s->state = SEAT_DONE;
     if (l->result < 0)
         front_say(f, "%s", l->err.msg);
-    else if (l->outcome.packed && f->o->relay->packed)
-        f->o->relay->packed(f->o->relay->say_ctx, &l->outcome.pack);
+    else if (l->outcome.packed && f->relay.packed)
+        f->relay.packed(f->relay.say_ctx, &l->outcome.pack);
     f->outcome.incomplete =
         f->outcome.incomplete || l->result < 0 || !l->outcome.complete;
     f->outcome.calls += l->outcome.calls;
@@ -444,20 +447,64 @@ static void on_tick(void *ctx)
     stop_when_done(f);
 }
 
+/* For the sessions that are open, and for those that will be. */
+static void reload(struct front *f)
+{
+    struct policy_file next = { 0 };
+    struct err err = { 0 };
+
+    if (!f->relay.policy)
+        return;
+    if (policy_file_load(&next, f->policy.path, &err) < 0 ||
+        policy_file_keep(&next, log_dir(f->relay.log), &err) < 0) {
+        front_say(f, "%s; the policy stays as it was (%s)", err.msg, f->policy.hash);
+        policy_file_release(&next);
+        return;
+    }
+    policy_file_release(&f->policy);
+    f->policy = next;
+    front_say(f, "the policy was loaded anew: %s", f->policy.hash);
+}
+
+static size_t count_busy(const struct front *f)
+{
+    size_t n = 0;
+
+    for (const struct seat *s = f->seats; s; s = s->next)
+        n += s->state <= SEAT_ENDING && relay_is_busy(s->relay);
+    return n;
+}
+
+static void begin_to_stop(struct front *f)
+{
+    size_t busy = count_busy(f);
+
+    if (!f->stopping && busy)
+        front_say(f,
+                  "waiting up to %llu s for the open calls of %zu session%s; another "
+                  "signal ends them now",
+                  (unsigned long long)f->relay.shutdown_timeout / 1000, busy,
+                  busy == 1 ? "" : "s");
+    f->stopping = true;
+    http_server_finish(f->server);
+}
+
 static void on_signal(void *ctx, int number)
 {
     struct front *f = ctx;
 
     f->outcome.interrupted = f->outcome.interrupted || number == SIGINT;
-    if (number != SIGHUP) {
-        f->stopping = true;
-        http_server_finish(f->server);
-    }
+    if (number == SIGHUP && f->relay.policy)
+        reload(f);
+    else
+        begin_to_stop(f);
+    f->is_reloading = !f->stopping;
     for (struct seat *s = f->seats, *next; s; s = next) {
         next = s->next;
         if (s->state <= SEAT_ENDING)
             relay_signal(s->relay, number);
     }
+    f->is_reloading = false;
     stop_when_done(f);
 }
 
@@ -480,6 +527,53 @@ static void on_dead(void *ctx)
 }
 
 /* --- opening and closing --- */
+
+/* A session says what is new to it; what is new to all is said once. */
+static void on_say(void *ctx, const char *sentence)
+{
+    const struct front *f = ctx;
+
+    if (f->o->relay->say && !f->is_reloading)
+        f->o->relay->say(f->o->relay->say_ctx, sentence);
+}
+
+static void on_packed(void *ctx, const struct pack_result *pack)
+{
+    const struct front *f = ctx;
+
+    if (f->o->relay->packed)
+        f->o->relay->packed(f->o->relay->say_ctx, pack);
+}
+
+static void take_options(struct front *f)
+{
+    f->relay = *f->o->relay;
+    f->relay.say = on_say;
+    f->relay.packed = on_packed;
+    f->relay.say_ctx = f;
+}
+
+static int open_policy(struct front *f, struct err *err)
+{
+    if (!f->relay.policy)
+        return 0;
+    if (policy_file_copy(&f->policy, f->o->relay->policy, err) < 0)
+        return -1;
+    f->relay.policy = &f->policy;
+    return 0;
+}
+
+/* Where the requests of clients would come back to us. */
+static int check_upstream(const struct front *f, struct err *err)
+{
+    const struct url *url = f->relay.upstream ? &f->relay.upstream->url : NULL;
+
+    if (!url || url->port != http_server_port(f->server) ||
+        !(str_equal_nocase(str_from(url->host), str_from(f->o->host)) ||
+          (listen_host_is_loopback(url->host) && f->o->is_loopback)))
+        return 0;
+    return err_set(err, ERR_FORMAT, "--upstream-url is where we listen ourselves");
+}
 
 static int open_loop(struct front *f, struct err *err)
 {
@@ -516,7 +610,7 @@ static int open_server(struct front *f, struct err *err)
     struct http_server_options options = { .loop = f->loop,
                                            .host = f->o->host,
                                            .port = f->o->port,
-                                           .clock = log_clock(f->o->relay->log),
+                                           .clock = log_clock(f->relay.log),
                                            .events = &front_events,
                                            .ctx = f };
     bool v6 = str_starts(str_from(f->o->host), STR(":")) ||
@@ -533,7 +627,7 @@ static int open_server(struct front *f, struct err *err)
 
 static int open_upstream(struct front *f, struct err *err)
 {
-    const struct upstream_options *o = f->o->relay->upstream;
+    const struct upstream_options *o = f->relay.upstream;
 
     if (!o)
         return 0;
@@ -542,12 +636,18 @@ static int open_upstream(struct front *f, struct err *err)
     return resolver_new(&f->resolver, f->loop, err);
 }
 
+/* A command that is not there is better missed now than by every client. */
+static int check_command(const struct front *f, struct err *err)
+{
+    return f->relay.argv ? child_check(f->relay.argv, err) : 0;
+}
+
 static int open_share(struct front *f, struct err *err)
 {
     const struct share_options options = { .loop = f->loop,
-                                           .argv = f->o->relay->argv,
-                                           .say = f->o->relay->say,
-                                           .ctx = f->o->relay->say_ctx };
+                                           .argv = f->relay.argv,
+                                           .say = f->relay.say,
+                                           .ctx = f->relay.say_ctx };
 
     return f->o->share_child ? share_open(&f->share, &options, err) : 0;
 }
@@ -566,6 +666,7 @@ static void close_all(struct front *f)
     for (size_t i = 0; i < sizeof(f->signals) / sizeof(f->signals[0]); i++)
         loop_signal_free(f->signals[i]);
     loop_free(f->loop);
+    policy_file_release(&f->policy);
     peek_release(&f->peek);
     mirror_release(&f->marks);
     buf_release(&f->headers);
@@ -587,8 +688,10 @@ static void wait_for_recovery(struct front *f)
 static int run(struct front *f, struct err *err)
 {
     open_steward(f);
-    if (entropy_fill(log_entropy(f->o->relay->log), &f->seed, sizeof(f->seed), err) < 0 ||
-        open_upstream(f, err) < 0 || open_server(f, err) < 0 || open_share(f, err) < 0)
+    if (entropy_fill(log_entropy(f->relay.log), &f->seed, sizeof(f->seed), err) < 0 ||
+        open_policy(f, err) < 0 || open_upstream(f, err) < 0 ||
+        check_command(f, err) < 0 || open_server(f, err) < 0 ||
+        check_upstream(f, err) < 0 || open_share(f, err) < 0)
         return -1;
     f->outcome.started = true;
     if (f->o->listening)
@@ -596,7 +699,7 @@ static int run(struct front *f, struct err *err)
     steward_recover(&f->steward);
     loop_timer_set(f->tick, TICK, true);
     loop_run(f->loop);
-    f->outcome.evidence_lost = log_lost_total(f->o->relay->log) > 0;
+    f->outcome.evidence_lost = log_lost_total(f->relay.log) > 0;
     wait_for_recovery(f);
     return 0;
 }
@@ -611,6 +714,7 @@ int front_run(const struct front_options *options, struct front_outcome *outcome
     if (!f)
         return err_set(err, ERR_NOMEM, "no memory to serve");
     f->o = options;
+    take_options(f);
     result = open_loop(f, err) < 0 ? -1 : run(f, err);
     *outcome = f->outcome;
     if (!outcome->abandoned)

@@ -6,6 +6,8 @@
 
 #include "transport/http_encode.h"
 
+#define SAY_AGAIN 10000 /* ms between two sentences of a kind */
+
 /* --- the end of one --- */
 
 static struct visit *visit_for(const struct errand *x)
@@ -88,6 +90,17 @@ static bool is_deferred(struct errand *x, const struct err *why)
 }
 
 /* It is over; what the client waits for still is not coming. */
+/* Said when it begins, and not with every request after it. */
+static void note_loss(struct front *f, const struct err *why)
+{
+    uint64_t now = loop_now(f->loop);
+
+    if (!why || (f->said_lost && now - f->said_lost < SAY_AGAIN))
+        return;
+    f->said_lost = now;
+    front_say(f, "the server at %s: %s", f->relay.upstream->origin, why->msg);
+}
+
 void errand_conclude(struct errand *x, const struct err *why)
 {
     const struct err silent = { ERR_PEER,
@@ -97,6 +110,7 @@ void errand_conclude(struct errand *x, const struct err *why)
 
     if (is_deferred(x, why))
         return;
+    note_loss(s->front, why);
     if (x->speaking)
         relay_drop(s->relay, x->exchange, why ? why : &silent);
     if (x->dead)

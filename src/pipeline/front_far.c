@@ -16,14 +16,14 @@
 
 static const struct http_proxy *proxy_of(const struct front *f)
 {
-    const struct upstream_options *o = f->o->relay->upstream;
+    const struct upstream_options *o = f->relay.upstream;
 
     return o->proxy.used ? &o->proxy : NULL;
 }
 
 static struct http_conn *new_conn(struct front *f, struct err *err)
 {
-    const struct url *url = &f->o->relay->upstream->url;
+    const struct url *url = &f->relay.upstream->url;
     const struct link_options options = { .loop = f->loop,
                                           .resolver = f->resolver,
                                           .trust = f->trust,
@@ -169,7 +169,7 @@ static bool is_replaced(const struct upstream_options *o, str name)
 
 struct oauth_places errand_places(const struct errand *x)
 {
-    const struct upstream_options *o = x->seat->front->o->relay->upstream;
+    const struct upstream_options *o = x->seat->front->relay.upstream;
     str path = str_from(o->url.target);
     const char *query = memchr(path.p, '?', path.n);
 
@@ -193,7 +193,7 @@ static int put_target(struct buf *out, const struct errand *x, const struct http
     CLEANUP(buf_release) struct buf target = { .max = 2 * URL_MAX };
     const struct front *f = x->seat->front;
     const struct oauth_places places = errand_places(x);
-    const struct upstream_options *o = f->o->relay->upstream;
+    const struct upstream_options *o = f->relay.upstream;
     const struct http_proxy *plain = o->url.tls ? NULL : proxy_of(f); /* wants it all */
 
     if (plain)
@@ -217,7 +217,7 @@ static int put_target(struct buf *out, const struct errand *x, const struct http
 static int put_head(struct buf *out, const struct errand *x, const struct http_head *h,
                     size_t length, struct err *err)
 {
-    const struct upstream_options *o = x->seat->front->o->relay->upstream;
+    const struct upstream_options *o = x->seat->front->relay.upstream;
     CLEANUP(buf_release) struct buf n = { 0 };
 
     buf_add_u64(&n, length);
@@ -274,7 +274,7 @@ static int begin_errand(struct visit *v, str body, struct err *err)
                           .repeatable = v->kind != VISIT_POST,
                           .next = s->errands,
                           .request = { .max = body.n + 2 * HTTP_HEAD_MAX } };
-    sse_init(&x->sse, s->front->o->relay->max_message);
+    sse_init(&x->sse, s->front->relay.max_message);
     if (s->errands)
         s->errands->before = x;
     s->errands = x;

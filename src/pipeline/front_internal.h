@@ -113,6 +113,10 @@ struct slot {
 
 struct front {
     const struct front_options *o;
+    struct relay_options relay;       /* of every session that begins */
+    struct policy_file policy;        /* in force */
+    bool is_reloading;                /* each session would say so */
+    uint64_t said_refused, said_lost; /* loop time */
     struct loop *loop;
     struct loop_timer *tick, *soon, *dead;
     struct loop_signal *signals[3];
@@ -150,7 +154,7 @@ struct front {
 /* HTTP on both sides, of the same kind. */
 static inline bool front_is_far(const struct front *f)
 {
-    return f->o->relay->upstream && !f->is_old;
+    return f->relay.upstream && !f->is_old;
 }
 
 /* --- front.c: sessions --- */

@@ -7,6 +7,9 @@
 
 #include "pipeline/front_internal.h"
 #include "transport/http_encode.h"
+
+#define SAY_AGAIN 10000 /* ms between two sentences of a kind */
+#define SHOWN     100   /* bytes of what a stranger sent */
 #include "transport/listen_address.h"
 #include "json/jcs.h"
 
@@ -134,6 +137,21 @@ static bool is_our_origin(const struct front *f, str origin)
     return http_host_parse(&name, &port, rest) && is_loopback(name);
 }
 
+/* A page cannot read why; the person can. Not more often than needed. */
+static void say_refused(struct front *f, const char *what, str value)
+{
+    struct err sentence; /* which escapes what is foreign */
+    uint64_t now = loop_now(f->loop);
+
+    if (f->said_refused && now - f->said_refused < SAY_AGAIN)
+        return;
+    f->said_refused = now;
+    err_set(&sentence, ERR_REFUSED, "a request was refused for its %s '%.*s'%s", what,
+            (int)str_first(value, SHOWN).n, value.p ? value.p : "",
+            strcmp(what, "Origin") == 0 ? " (--allow-origin lets it in)" : "");
+    front_say(f, "%s", sentence.msg);
+}
+
 static bool may_come(struct front *f, struct http_request *r)
 {
     size_t many;
@@ -141,13 +159,15 @@ static bool may_come(struct front *f, struct http_request *r)
 
     if (r->head->host.p && !is_our_host(f, r->head->host)) {
         front_refuse(f, r, 403, -32000, STR(""),
-                     "Host is not a name of this machine: refused, since a page could "
-                     "have been made to ask here");
+                     "Host is not a name of this machine: a page could have been made to "
+                     "ask here; a proxy in front of us must send Host: localhost");
+        say_refused(f, "Host", r->head->host);
         return false;
     }
     if (many > 1 || (origin.p && !is_our_origin(f, origin))) {
         front_refuse(f, r, 403, -32000, STR(""),
                      "this Origin is not allowed here (--allow-origin)");
+        say_refused(f, "Origin", origin);
         return false;
     }
     return true;

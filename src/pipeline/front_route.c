@@ -118,8 +118,11 @@ static bool check_body(struct front *f, struct http_request *r)
     }
     if (!p->is_stateless && version.p && !is_known_version(version)) {
         front_refuse(f, r, 400, -32000, STR(""),
-                     "Bad Request: Unsupported protocol version (supported versions: "
-                     "2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25)");
+                     str_is(version, "2026-07-28")
+                         ? "MCP-Protocol-Version is 2026-07-28, but params._meta of the "
+                           "body has no io.modelcontextprotocol/protocolVersion"
+                         : "Bad Request: Unsupported protocol version (supported "
+                           "versions: 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25)");
         return false;
     }
     return true;
@@ -179,12 +182,14 @@ static struct seat *seat_for(struct front *f, struct http_request *r)
     } else if (name.p) {
         s = front_find(f, name);
         if (!s)
-            front_refuse(f, r, 404, SESSION_UNKNOWN, buf_str(&f->peek.id),
-                         "Session not found");
+            front_refuse(
+                f, r, 404, SESSION_UNKNOWN, buf_str(&f->peek.id),
+                "Session not found: it has ended, or never was; send initialize anew");
         return s;
     } else if (!f->peek.is_initialize) {
         front_refuse(f, r, 400, -32000, buf_str(&f->peek.id),
-                     "Bad Request: Mcp-Session-Id header is required");
+                     "Bad Request: Mcp-Session-Id header is required; the answer to "
+                     "initialize has it");
         return NULL;
     } else {
         s = front_seat(f, SEAT_SESSION, &err);
@@ -220,8 +225,8 @@ static void take_post(struct front *f, struct http_request *r)
     if (!v->takes_json && !v->takes_events && !s->far.type) {
         visit_end(v);
         front_refuse(f, r, 406, -32000, STR(""),
-                     "Not Acceptable: Client must accept both application/json and "
-                     "text/event-stream");
+                     "Not Acceptable: Client must accept application/json or "
+                     "text/event-stream, better both");
         return;
     }
     hand_on_or_wait(v);
@@ -279,9 +284,12 @@ static struct seat *named_seat(struct front *f, struct http_request *r)
 
     if (!name.p)
         front_refuse(f, r, 400, -32000, STR(""),
-                     "Bad Request: Mcp-Session-Id header is required");
+                     "Bad Request: Mcp-Session-Id header is required; the answer to "
+                     "initialize has it");
     else if (!s)
-        front_refuse(f, r, 404, SESSION_UNKNOWN, STR(""), "Session not found");
+        front_refuse(
+            f, r, 404, SESSION_UNKNOWN, STR(""),
+            "Session not found: it has ended, or never was; send initialize anew");
     return s;
 }
 

@@ -35,8 +35,11 @@ int guard_open_pins(struct guard *g, struct err *err)
     if (guard_pin(g) == POLICY_PIN_OFF)
         return 0;
     if (pinboard_open(&g->board, log_dir(g->options.log), g->options.server_id, err) < 0)
-        return err_wrap(err, "the pins of this server cannot be read; remove them to pin "
-                             "anew");
+        return err_wrap(err,
+                        err->code == ERR_IO
+                            ? "the pins of this server cannot be read"
+                            : "the pins of this server cannot be read; remove them to "
+                              "pin anew");
     pins_unsee(&g->board.offered); /* a change is told once in every session */
     return 0;
 }

@@ -115,12 +115,23 @@ static const struct endpoint_events server_events = { server_span, server_ended,
                                                       server_drained, server_gone,
                                                       on_many };
 
+/* On stdio the client sees that itself. */
+static void say_exit(const struct relay *r, int status)
+{
+    relay_say(r, "session %s: the server %s %d; its client has to begin anew",
+              session_id(r->session),
+              WIFSIGNALED(status) ? "was ended by signal" : "has exited with status",
+              WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+}
+
 static void server_exit(void *ctx, int status)
 {
     struct relay *r = ctx;
 
     r->server_exited = true;
     r->server_status = status;
+    if (r->side[TO_CLIENT]->type->answers && !r->client_ended && !r->signalled)
+        say_exit(r, status);
     relay_why(r, "server_exit", WIFEXITED(status) && WEXITSTATUS(status) == 0);
     relay_begin_flush(r);
 }

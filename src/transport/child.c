@@ -4,8 +4,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -13,6 +16,7 @@
 
 #include "base/err.h"
 #include "base/file.h"
+#include "base/str.h"
 
 #define ASK_EVERY 20 /* ms */
 
@@ -224,6 +228,42 @@ int child_start(struct child *c, struct loop *l, char *const argv[], int *to, in
     p.in[1] = p.out[0] = p.guard[1] = -1;
     close_pipes(&p);
     return 0;
+}
+
+static bool is_program(const char *path)
+{
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
+}
+
+/* As execvp(3) looks for it. */
+static bool is_in_path(const char *name)
+{
+    const char *path = getenv("PATH");
+    str rest = str_from(path ? path : "/bin:/usr/bin");
+    char full[FILE_PATH_MAX];
+
+    while (rest.p) {
+        const char *colon = memchr(rest.p, ':', rest.n);
+        size_t n = colon ? (size_t)(colon - rest.p) : rest.n;
+
+        if (snprintf(full, sizeof(full), "%.*s/%s", n ? (int)n : 1, n ? rest.p : ".",
+                     name) < (int)sizeof(full) &&
+            is_program(full))
+            return true;
+        rest = colon ? str_of(colon + 1, rest.n - n - 1) : (str){ NULL, 0 };
+    }
+    return false;
+}
+
+int child_check(char *const argv[], struct err *err)
+{
+    bool found = strchr(argv[0], '/') ? is_program(argv[0]) : is_in_path(argv[0]);
+
+    return found ? 0
+                 : err_set(err, ERR_NOTFOUND,
+                           "cannot start '%s': there is no such program", argv[0]);
 }
 
 void child_signal(const struct child *c, int number)

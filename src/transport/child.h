@@ -35,6 +35,9 @@ MUST_CHECK int child_start(struct child *c, struct loop *l, char *const argv[], 
                            int *from, void (*on_exit)(void *ctx, int status), void *ctx,
                            struct err *err);
 
+/* Could argv[0] be started, as far as can be seen without doing it? */
+MUST_CHECK int child_check(char *const argv[], struct err *err);
+
 void child_signal(const struct child *c, int number); /* to the whole group */
 
 /* SIGKILL to whatever is left of the group; reap. Safe on a zeroed one, and twice. */
