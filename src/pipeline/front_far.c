@@ -315,6 +315,8 @@ void far_abandon(struct errand *x)
 {
     if (x->stateless || x->kind != VISIT_POST)
         errand_end(x);
+    else
+        far_read(x, true); /* nobody stalls it any more */
 }
 
 unsigned far_status(const struct errand *x, str *headers, uint64_t *length)

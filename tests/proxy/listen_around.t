@@ -15,7 +15,7 @@ from lab import run_cases, tap
 from web import (Case, Client, Cut, Modern, Server, all_at_once, ask, begin, chunk, event,
                  initialize, plain, reply, result, soon, stream, tool)
 
-same = tap.same
+ok, same = tap.ok, tap.same
 
 
 def served(handle):
@@ -139,6 +139,26 @@ def case_unread(c):
         conn.close()
     c.stop()
     c.judge(packs=None)
+
+
+def case_left(c):
+    """A client that stops reading and then leaves does not stop its answer for good."""
+    size = 12 << 20
+
+    def handle(server, request, s):
+        text = "x" * (size if request.message["params"]["name"] == "long" else 1)
+        reply(s, result(request, {"content": [{"type": "text", "text": text}]}))
+    c.listen(served(handle).url())
+    client = c.client()
+    conn = client.send("POST", tool(1, "long"))
+    same(conn.answer().status, 200, "the answer begins")
+    same(soon(lambda: c.receipts(), 1), False, "it is not read")
+    conn.close()
+    ok(soon(lambda: c.receipts()), "the client has gone: the rest is heard")
+    same(client.call(2)["id"], 2, "the session goes on")
+    c.stop()
+    same(c.outcomes(), {"forwarded": 2}, "receipts")
+    c.judge()
 
 
 # --- answers that cross ---
