@@ -157,7 +157,12 @@ static inline bool front_is_far(const struct front *f)
     return f->relay.upstream && !f->is_old;
 }
 
-/* --- front.c: sessions --- */
+/* --- front.c: the process --- */
+
+void front_soon(struct seat *s); /* look at it, from the loop */
+void front_say(const struct front *f, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+/* --- front_seat.c: sessions --- */
 
 struct seat *front_find(struct front *f, str name);
 struct seat *front_find_group(struct front *f, const struct digest *owner);
@@ -166,11 +171,11 @@ struct seat *front_find_group(struct front *f, const struct digest *owner);
 struct seat *front_seat(struct front *f, enum seat_kind kind, struct err *err);
 void front_name_seat(struct seat *s, str name);
 void front_end_seat(struct seat *s, const char *reason);
-void front_soon(struct seat *s); /* look at it, from the loop */
+void front_look(struct seat *s);                    /* something happened to it */
+void front_tick_seat(struct seat *s, uint64_t now); /* about once a second */
 
 /* It has a visit, or none any more. */
 void front_note_visits(struct seat *s);
-void front_say(const struct front *f, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 /* --- front_visit.c: the client's endpoint --- */
 

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The sessions behind a listener: their names, their places, their ends. */
+#include <stdlib.h>
+
+#include "base/codec.h"
+#include "mcp/rpc.h"
+#include "pipeline/front_internal.h"
+#include "pipeline/share.h"
+
+#define TRIM_AFTER 1000 /* ms */
+
+/* --- names and places --- */
+
+/* Names come from strangers: where one stands cannot be foreseen. */
+static struct seat **chain_of(struct front *f, str name)
+{
+    uint32_t hash = f->seed ^ 2166136261u;
+
+    for (size_t i = 0; i < name.n; i++)
+        hash = (hash ^ (uint8_t)name.p[i]) * 16777619u;
+    return &f->named[(hash ^ hash >> 15) % FRONT_NAMES];
+}
+
+struct seat *front_find(struct front *f, str name)
+{
+    struct seat *s = *chain_of(f, name);
+
+    while (s && (s->state != SEAT_OPEN || !str_equal(buf_str(&s->name), name)))
+        s = s->next_named;
+    return s;
+}
+
+static void unname(struct seat *s)
+{
+    struct seat **at = chain_of(s->front, buf_str(&s->name));
+
+    while (*at && *at != s)
+        at = &(*at)->next_named;
+    if (*at)
+        *at = s->next_named;
+    s->next_named = NULL;
+}
+
+void front_name_seat(struct seat *s, str name)
+{
+    struct seat **chain;
+
+    unname(s);
+    s->kind = s->kind == SEAT_GROUP ? SEAT_SESSION : s->kind;
+    buf_reset(&s->name);
+    buf_add(&s->name, name);
+    chain = chain_of(s->front, buf_str(&s->name));
+    s->next_named = *chain;
+    *chain = s;
+}
+
+struct seat *front_find_group(struct front *f, const struct digest *owner)
+{
+    struct seat *s = f->seats;
+
+    while (s && (s->state != SEAT_OPEN || s->kind != SEAT_GROUP ||
+                 !digest_equal(&s->owner, owner)))
+        s = s->next;
+    return s;
+}
+
+static bool has_child(const struct seat *s)
+{
+    return s->front->relay.argv && (!s->member || s->own_share);
+}
+
+static void leave_idle(struct seat *s)
+{
+    struct front *f = s->front;
+
+    if (!s->is_idle)
+        return;
+    *(s->before_idle ? &s->before_idle->next_idle : &f->idle_newest) = s->next_idle;
+    *(s->next_idle ? &s->next_idle->before_idle : &f->idle_oldest) = s->before_idle;
+    s->is_idle = false;
+    f->idle_seats--;
+}
+
+static void join_idle(struct seat *s)
+{
+    struct front *f = s->front;
+
+    s->before_idle = NULL;
+    s->next_idle = f->idle_newest;
+    *(f->idle_newest ? &f->idle_newest->before_idle : &f->idle_oldest) = s;
+    f->idle_newest = s;
+    s->is_idle = true;
+    f->idle_seats++;
+}
+
+void front_note_visits(struct seat *s)
+{
+    s->trimmed = false;
+    leave_idle(s);
+    if (!s->visits && s->state == SEAT_OPEN)
+        join_idle(s);
+    if (s->front->idle_seats > FRONT_IDLE_MAX)
+        front_end_seat(s->front->idle_oldest, "idle");
+}
+
+/* The one that has idled longest makes room. */
+static bool make_room(struct front *f, bool child)
+{
+    struct seat *s = f->idle_oldest;
+
+    if (child ? f->child_count < FRONT_CHILDREN_MAX : f->seat_count < FRONT_SESSIONS_MAX)
+        return true;
+    while (child && s && !has_child(s))
+        s = s->before_idle;
+    if (s)
+        front_end_seat(s, "idle");
+    return s != NULL;
+}
+
+static void on_over(void *ctx)
+{
+    struct seat *s = ctx;
+
+    s->state = SEAT_OVER;
+    front_soon(s);
+}
+
+static void on_list(void *ctx, const struct rpc *m)
+{
+    const struct seat *s = ctx;
+
+    if (m->result != JSON_NONE)
+        mirror_learn(&s->front->marks, m->json,
+                     json_member(m->json, m->result, STR("tools")));
+}
+
+void front_end_seat(struct seat *s, const char *reason)
+{
+    if (s->state != SEAT_OPEN)
+        return;
+    s->state = SEAT_ENDING;
+    leave_idle(s);
+    relay_stop(s->relay, reason);
+}
+
+static void on_lost(void *ctx, struct exchange *x, str id, const struct err *why)
+{
+    relay_lose(ctx, x, id, why); /* who has taken the endpoint over */
+}
+
+static void free_seat(struct seat *s)
+{
+    leave_idle(s);
+    unname(s);
+    relay_free(s->relay);
+    share_free(s->own_share);
+    buf_release(&s->name);
+    buf_release(&s->unheard);
+    free(s);
+}
+
+/* HTTP on both sides, and the same kind of it. */
+static bool is_far(const struct seat *s)
+{
+    return front_is_far(s->front) && s->kind != SEAT_LEGACY;
+}
+
+static int name_seat(struct seat *s, struct err *err)
+{
+    const struct entropy *e = log_entropy(s->front->relay.log);
+    uint8_t bytes[FRONT_SESSION_ID / 2];
+    char text[FRONT_SESSION_ID + 1];
+
+    if (s->kind == SEAT_GROUP || is_far(s))
+        return 0;
+    if (entropy_fill(e, bytes, sizeof(bytes), err) < 0)
+        return -1;
+    hex_encode(text, bytes, sizeof(bytes));
+    front_name_seat(s, str_of(text, FRONT_SESSION_ID));
+    return buf_check(&s->name, "a session's name", err);
+}
+
+/* A server for many has ids of many; one for one client hears that client's own. */
+static int join_share(struct seat *s, struct err *err)
+{
+    struct front *f = s->front;
+    const struct share_options options = { .loop = f->loop,
+                                           .argv = f->relay.argv,
+                                           .say = f->relay.say,
+                                           .ctx = f->relay.say_ctx };
+    const struct share_member_options member = { .lost = on_lost };
+
+    if (!f->relay.argv || (!f->share && s->kind != SEAT_GROUP))
+        return 0;
+    if (!f->share && share_open(&s->own_share, &options, err) < 0)
+        return -1;
+    return share_join(f->share ? f->share : s->own_share, &member, &s->member, err);
+}
+
+static int begin_seat(struct seat *s, struct err *err)
+{
+    struct front *f = s->front;
+    struct relay_start start = { .loop = f->loop,
+                                 .steward = &f->steward,
+                                 .client = &s->side,
+                                 .list = on_list,
+                                 .over = on_over,
+                                 .ctx = s };
+
+    if (name_seat(s, err) < 0 || join_share(s, err) < 0)
+        return -1;
+    start.server = s->member;
+    if (is_far(s)) {
+        s->far.type = &front_far;
+        start.server = &s->far;
+        start.server_is_far = true;
+    }
+    return relay_open(&s->relay, &f->relay, &start, err);
+}
+
+struct seat *front_seat(struct front *f, enum seat_kind kind, struct err *err)
+{
+    struct seat *s;
+
+    if (!make_room(f, false) || (f->relay.argv && !f->share && !make_room(f, true))) {
+        err_set(err, ERR_LIMIT, "there are too many sessions");
+        return NULL;
+    }
+    s = calloc(1, sizeof(*s));
+    if (!s) {
+        err_set(err, ERR_NOMEM, "no memory for a session");
+        return NULL;
+    }
+    s->side.type = kind == SEAT_LEGACY ? &front_legacy_side : &front_side;
+    s->front = f;
+    s->kind = kind;
+    s->last = loop_now(f->loop);
+    if (begin_seat(s, err) < 0) {
+        front_say(f, "no session can be begun: %s", err->msg);
+        free_seat(s);
+        return NULL;
+    }
+    s->next = f->seats;
+    if (f->seats)
+        f->seats->before = s;
+    f->seats = s;
+    f->seat_count++;
+    f->child_count += has_child(s);
+    f->outcome.sessions++;
+    join_idle(s);
+    return s;
+}
+
+/* --- the end of a session --- */
+
+/* Its end, and what came of it. */
+struct seal {
+    struct seat *seat;
+    struct relay_outcome outcome;
+    struct err err;
+    int result;
+};
+
+static void run_seal(void *ctx)
+{
+    struct seal *l = ctx;
+
+    l->result = relay_seal(l->seat->relay, &l->outcome, &l->err);
+}
+
+static void seal_done(void *ctx)
+{
+    struct seal *l = ctx;
+    struct seat *s = l->seat;
+    struct front *f = s->front;
+
+    s->state = SEAT_DONE;
+    if (l->result < 0)
+        front_say(f, "%s", l->err.msg);
+    else if (l->outcome.packed && f->relay.packed)
+        f->relay.packed(f->relay.say_ctx, &l->outcome.pack);
+    f->outcome.incomplete =
+        f->outcome.incomplete || l->result < 0 || !l->outcome.complete;
+    f->outcome.calls += l->outcome.calls;
+    f->outcome.violations += l->outcome.violations;
+    f->outcome.unanswered += l->outcome.unanswered;
+    free(l);
+    steward_note(&f->steward);
+    front_soon(s);
+}
+
+/* Without memory the next recorder finishes it. */
+static void seal(struct seat *s)
+{
+    struct seal *l = calloc(1, sizeof(*l));
+    struct front *f = s->front;
+    struct err ignored;
+
+    s->state = SEAT_SEALING;
+    relay_close(s->relay);
+    if (!l) {
+        s->state = SEAT_DONE;
+        f->outcome.incomplete = true;
+        front_soon(s);
+        return;
+    }
+    l->seat = s;
+    if (loop_work(f->loop, run_seal, seal_done, l, &ignored) == 0)
+        return;
+    run_seal(l); /* without a worker it takes our time */
+    seal_done(l);
+}
+
+static void remove_seat(struct seat *s)
+{
+    struct front *f = s->front;
+
+    *(s->before ? &s->before->next : &f->seats) = s->next;
+    if (s->next)
+        s->next->before = s->before;
+    f->seat_count--;
+    f->child_count -= has_child(s);
+    free_seat(s);
+}
+
+void front_look(struct seat *s)
+{
+    if (s->state == SEAT_OVER)
+        seal(s);
+    if (s->state == SEAT_OPEN)
+        front_hand_on(s);
+    if (s->state == SEAT_OPEN && s->queued == 0)
+        s->side.events->on_drained(s->side.ctx);
+    if (s->state <= SEAT_ENDING)
+        far_go_on(s);
+    if (s->state == SEAT_DONE && !s->is_due)
+        remove_seat(s);
+}
+
+void front_tick_seat(struct seat *s, uint64_t now)
+{
+    uint64_t wait = s->kind == SEAT_GROUP ? FRONT_IDLE_GROUP : FRONT_IDLE_SESSION;
+
+    if (s->state == SEAT_OPEN || s->state == SEAT_ENDING)
+        relay_tick(s->relay);
+    if (s->undecided)
+        front_soon(s);
+    for (struct visit *v = s->visits, *next; v; v = next) {
+        next = v->next;
+        visit_keep_alive(v, now);
+    }
+    if (relay_is_busy(s->relay))
+        wait = FRONT_IDLE_SESSION; /* what nobody waits for may still come */
+    if (!s->trimmed && now - s->last >= TRIM_AFTER && s->state == SEAT_OPEN) {
+        relay_trim(s->relay);
+        s->trimmed = true;
+    }
+    if (s->is_idle && now - s->last >= wait)
+        front_end_seat(s, "idle");
+}
