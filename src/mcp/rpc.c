@@ -344,3 +344,30 @@ void rpc_add_id_key(struct buf *out, const struct json *j, uint32_t id)
     out->n = start;
     buf_add(out, json_raw(j, id));
 }
+
+uint32_t rpc_stated_version(const struct rpc *m)
+{
+    return json_member(m->json, json_member(m->json, m->params, STR("_meta")),
+                       STR("io.modelcontextprotocol/protocolVersion"));
+}
+
+uint32_t rpc_name(const struct rpc *m)
+{
+    static const struct {
+        str method, param;
+    } table[] = {
+        { { "tools/call", 10 }, { "name", 4 } },
+        { { "prompts/get", 11 }, { "name", 4 } },
+        { { "resources/read", 14 }, { "uri", 3 } },
+        { { "tasks/get", 9 }, { "taskId", 6 } },
+        { { "tasks/update", 12 }, { "taskId", 6 } },
+        { { "tasks/cancel", 12 }, { "taskId", 6 } },
+    };
+
+    for (size_t i = 0;
+         m->method_node != JSON_NONE && i < sizeof(table) / sizeof(table[0]); i++) {
+        if (json_string_is(m->json, m->method_node, table[i].method))
+            return json_member(m->json, m->params, table[i].param);
+    }
+    return JSON_NONE;
+}

@@ -106,6 +106,14 @@ bool rpc_task_ended(const struct rpc *m, uint32_t *inner, bool *is_error);
 
 uint32_t rpc_cancelled_id(const struct rpc *m); /* params.requestId */
 
+/* --- what headers repeat (2026-07-28) --- */
+
+uint32_t rpc_stated_version(const struct rpc *m); /* params._meta's protocolVersion */
+
+/* The parameter that Mcp-Name repeats: params.name, .uri or .taskId, by the method;
+ * JSON_NONE if none. */
+uint32_t rpc_name(const struct rpc *m);
+
 /* --- ids --- */
 
 /* Append the form by which an id is known again: the canonical JSON of a string or

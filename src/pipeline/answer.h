@@ -7,6 +7,8 @@
 #include "base/str.h"
 #include "pipeline/tap.h"
 
+#define ANSWER_SERVER_LOST -31006
+
 /* An error for the request with this id (JSON text), outside the codes of MCP. */
 struct answer {
     str id;

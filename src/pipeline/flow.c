@@ -289,8 +289,6 @@ static void let_go(struct relay *r, enum direction d, struct exchange *x,
         pass_on(r, d, x, &rest);
 }
 
-#define SERVER_LOST -31006
-
 void flow_lose(struct relay *r, struct pending *p, const char *reason,
                const struct err *why_lost)
 {
@@ -299,7 +297,7 @@ void flow_lose(struct relay *r, struct pending *p, const char *reason,
     CLEANUP(buf_release) struct buf sentence = { 0 };
     struct exchange *x = p->exchange;
     char receipt[ID_MAX] = "";
-    struct answer a = { .code = SERVER_LOST, .reason_code = STR("server_lost") };
+    struct answer a = { .code = ANSWER_SERVER_LOST, .reason_code = STR("server_lost") };
 
     buf_add(&id, str_of(p->bytes, p->raw_n));
     tap_give_up(&r->tap, p, reason, receipt);

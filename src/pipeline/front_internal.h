@@ -129,8 +129,9 @@ struct front {
     struct http_conn *closing; /* …and those that are of no use */
     size_t idle_count;
     struct errand *dead_errands;
-    size_t unsent; /* bytes of requests that it does not take */
-    bool is_old;   /* …which speaks HTTP+SSE, as the first answer showed… */
+    size_t unsent;  /* bytes of requests that it does not take */
+    bool is_old;    /* …which speaks HTTP+SSE, as a session found out… */
+    bool is_asking; /* …and the one that is begun is to find that out… */
     bool is_new; /* …or does not: one client's bad request does not change it for all */
     struct seat *seats;
     struct seat *due; /* to be looked at */

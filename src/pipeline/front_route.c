@@ -3,12 +3,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "pipeline/answer.h"
 #include "pipeline/front_internal.h"
 #include "pipeline/share.h"
 #include "pipeline/upstream.h"
 
 #define SESSION_UNKNOWN -32001
-#define SERVER_LOST     -31006
+#define BODY_SMALL      ((size_t)64 << 10) /* too small to be counted */
 
 /* --- a message --- */
 
@@ -195,9 +196,19 @@ static struct seat *seat_for(struct front *f, struct http_request *r)
         s = front_seat(f, SEAT_SESSION, &err);
     }
     if (!s)
-        front_refuse(f, r, 503, SERVER_LOST, buf_str(&f->peek.id),
+        front_refuse(f, r, 503, ANSWER_SERVER_LOST, buf_str(&f->peek.id),
                      "no session can be begun: %s", err.msg);
     return s;
+}
+
+/* What servers do not take fills our memory, not theirs. */
+static size_t front_unsent(const struct front *f)
+{
+    size_t n = f->unsent;
+
+    for (const struct seat *s = f->seats; s && !f->relay.upstream; s = s->next)
+        n += s->state <= SEAT_ENDING ? relay_unsent(s->relay) : 0;
+    return n;
 }
 
 static void take_post(struct front *f, struct http_request *r)
@@ -206,8 +217,8 @@ static void take_post(struct front *f, struct http_request *r)
     struct seat *s;
     struct visit *v;
 
-    if (f->unsent + r->body.n > HTTP_SERVER_BODIES_MAX) {
-        front_refuse(f, r, 503, SERVER_LOST, STR(""),
+    if (r->body.n > BODY_SMALL && front_unsent(f) + r->body.n > HTTP_SERVER_BODIES_MAX) {
+        front_refuse(f, r, 503, ANSWER_SERVER_LOST, STR(""),
                      "the server does not take what it is sent; try again");
         return;
     }
@@ -240,16 +251,17 @@ void front_fall_back(struct visit *v)
     struct http_request *r = v->request;
     struct err err = { 0 };
 
-    f->is_old = true;
     peek_read(&f->peek, r->body);
     visit_end(v);
     front_end_seat(old, "client_eof");
+    f->is_asking = true;
     s = front_seat(f, SEAT_SESSION, &err);
+    f->is_asking = false;
     v = s ? visit_new(s, r, VISIT_POST, &err) : NULL;
     if (v)
         hand_on_or_wait(v);
     else
-        front_refuse(f, r, 503, SERVER_LOST, buf_str(&f->peek.id), "%s", err.msg);
+        front_refuse(f, r, 503, ANSWER_SERVER_LOST, buf_str(&f->peek.id), "%s", err.msg);
 }
 
 /* --- streams --- */
@@ -345,8 +357,8 @@ static void take_legacy_stream(struct front *f, struct http_request *r)
     struct visit *v = s ? visit_new(s, r, VISIT_LEGACY, &err) : NULL;
 
     if (!v) {
-        front_refuse(f, r, 503, SERVER_LOST, STR(""), "no session can be begun: %s",
-                     err.msg);
+        front_refuse(f, r, 503, ANSWER_SERVER_LOST, STR(""),
+                     "no session can be begun: %s", err.msg);
         if (s)
             front_end_seat(s, "client_eof");
         return;
@@ -397,15 +409,25 @@ static void take_legacy_post(struct front *f, struct http_request *r)
         front_refuse(f, r, 503, -32000, STR(""), "%s", err.msg);
 }
 
+/* Not that of a session which speaks the older transport with the server. */
+static bool is_for_far(struct front *f, const struct http_request *r)
+{
+    str name = http_head_find(r->head, "Mcp-Session-Id", NULL);
+    const struct seat *s = name.p ? front_find(f, name) : NULL;
+
+    return front_is_far(f) && !front_is_path(r, "/sse") &&
+           !front_is_path(r, "/messages") &&
+           (front_is_method(r, "GET") || front_is_method(r, "DELETE")) &&
+           (!s || s->far.type);
+}
+
 static void on_request(void *ctx, struct http_request *r)
 {
     struct front *f = ctx;
 
     if (front_is_path(r, "/mcp") && front_is_method(r, "POST"))
         take_post(f, r);
-    else if (front_is_far(f) && !front_is_path(r, "/sse") &&
-             !front_is_path(r, "/messages") &&
-             (front_is_method(r, "GET") || front_is_method(r, "DELETE")))
+    else if (is_for_far(f, r))
         take_other(f, r);
     else if (front_is_path(r, "/mcp") && front_is_method(r, "GET"))
         take_stream(f, r);

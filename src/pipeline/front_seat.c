@@ -134,6 +134,14 @@ static void on_list(void *ctx, const struct rpc *m)
                      json_member(m->json, m->result, STR("tools")));
 }
 
+/* From here on no client's request is sent to it as if it were a newer one. */
+static void on_found(void *ctx)
+{
+    const struct seat *s = ctx;
+
+    s->front->is_old = true;
+}
+
 void front_end_seat(struct seat *s, const char *reason)
 {
     if (s->state != SEAT_OPEN)
@@ -162,7 +170,7 @@ static void free_seat(struct seat *s)
 /* HTTP on both sides, and the same kind of it. */
 static bool is_far(const struct seat *s)
 {
-    return front_is_far(s->front) && s->kind != SEAT_LEGACY;
+    return front_is_far(s->front) && s->kind != SEAT_LEGACY && !s->front->is_asking;
 }
 
 static int name_seat(struct seat *s, struct err *err)
@@ -204,6 +212,7 @@ static int begin_seat(struct seat *s, struct err *err)
                                  .steward = &f->steward,
                                  .client = &s->side,
                                  .list = on_list,
+                                 .found = on_found,
                                  .over = on_over,
                                  .ctx = s };
 

@@ -535,32 +535,14 @@ static void side_finish(struct endpoint *e)
     }
 }
 
-const struct endpoint_type front_side = {
-    .name = "streamable-http",
-    .read = side_read,
-    .send = side_send,
-    .cork = side_cork,
-    .queued = side_queued,
-    .finish = side_finish,
-    .close = side_finish,
-    .answers = side_answers,
-    .may_begin = side_may_begin,
-    .cut = side_cut,
-    .take_label = side_take_label,
-    .give_label = side_give_label,
-};
+/* They differ in what they are called. */
+#define FRONT_SIDE(given)                                                                \
+    {                                                                                    \
+        .name = given, .read = side_read, .send = side_send, .cork = side_cork,          \
+        .queued = side_queued, .finish = side_finish, .close = side_finish,              \
+        .answers = side_answers, .may_begin = side_may_begin, .cut = side_cut,           \
+        .take_label = side_take_label, .give_label = side_give_label,                    \
+    }
 
-const struct endpoint_type front_legacy_side = {
-    .name = "sse",
-    .read = side_read,
-    .send = side_send,
-    .cork = side_cork,
-    .queued = side_queued,
-    .finish = side_finish,
-    .close = side_finish,
-    .answers = side_answers,
-    .may_begin = side_may_begin,
-    .cut = side_cut,
-    .take_label = side_take_label,
-    .give_label = side_give_label,
-};
+const struct endpoint_type front_side = FRONT_SIDE("streamable-http");
+const struct endpoint_type front_legacy_side = FRONT_SIDE("sse");

@@ -10,13 +10,11 @@
 #define VERSION_MAX 64
 #define TEXT_MAX    ((size_t)64 << 10) /* of what a header repeats */
 
-static const str version_key = { "io.modelcontextprotocol/protocolVersion", 39 };
 static const str token_key = { "progressToken", 13 };
 
 static uint32_t meta_of(const struct rpc *m)
 {
-    return json_member(m->json, json_member(m->json, m->node, STR("params")),
-                       STR("_meta"));
+    return json_member(m->json, m->params, STR("_meta"));
 }
 
 static void note_token(struct peek *p, const struct rpc *m)
@@ -31,7 +29,7 @@ static void note_token(struct peek *p, const struct rpc *m)
 
 static void note_era(struct peek *p, const struct rpc *m)
 {
-    uint32_t version = json_member(m->json, meta_of(m), version_key);
+    uint32_t version = rpc_stated_version(m);
 
     if (!json_is(m->json, version, JSON_STRING))
         return;
@@ -132,26 +130,6 @@ static bool says(struct peek *p, str value, uint32_t node)
     return !text.failed && str_equal(buf_str(&text), buf_str(&p->text));
 }
 
-static uint32_t named_by(const struct peek *p, const struct rpc *m)
-{
-    static const struct {
-        str method, param;
-    } table[] = {
-        { { "tools/call", 10 }, { "name", 4 } },
-        { { "prompts/get", 11 }, { "name", 4 } },
-        { { "resources/read", 14 }, { "uri", 3 } },
-        { { "tasks/get", 9 }, { "taskId", 6 } },
-        { { "tasks/update", 12 }, { "taskId", 6 } },
-        { { "tasks/cancel", 12 }, { "taskId", 6 } },
-    };
-
-    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-        if (json_string_is(&p->json, m->method_node, table[i].method))
-            return json_member(&p->json, m->params, table[i].param);
-    }
-    return JSON_NONE;
-}
-
 static str find_header(const struct http_head *head, str name)
 {
     for (size_t i = 0; i < head->count; i++) {
@@ -163,7 +141,7 @@ static str find_header(const struct http_head *head, str name)
 
 static const char *check_name(struct peek *p, const struct rpc *m, str name, size_t many)
 {
-    uint32_t node = named_by(p, m);
+    uint32_t node = rpc_name(m);
 
     if (node == JSON_NONE)
         return NULL;

@@ -252,6 +252,13 @@ bool relay_holds(const struct relay *r)
     return !gate_is_empty(&r->gate) || guard_is_waiting(&r->guard);
 }
 
+size_t relay_unsent(const struct relay *r)
+{
+    const struct endpoint *e = r->side[TO_SERVER];
+
+    return (e ? e->type->queued(e) : 0) + r->gate.bytes[TO_SERVER] + r->guard.aside_bytes;
+}
+
 bool relay_is_busy(const struct relay *r)
 {
     return r->tap.asked[TO_SERVER].count > 0 || flow_is_open(r) || relay_holds(r);

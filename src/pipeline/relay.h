@@ -77,6 +77,9 @@ struct relay_start {
     /* The client's tools/list is answered; or NULL. */
     void (*list)(void *ctx, const struct rpc *m);
 
+    /* The server is of the older kind (HTTP+SSE); or NULL. */
+    void (*found)(void *ctx);
+
     /* From the loop, or inside relay_stop(): nothing more will be said. Once. */
     void (*over)(void *ctx);
     void *ctx;
@@ -121,6 +124,9 @@ bool relay_defers(struct relay *r, struct exchange *x);
 
 /* Does a message of the client wait, for the disk or for names? */
 bool relay_holds(const struct relay *r);
+
+/* Bytes that the server has not taken. */
+size_t relay_unsent(const struct relay *r);
 
 /* Are answers awaited? */
 bool relay_is_busy(const struct relay *r);

@@ -5,8 +5,6 @@
 #include "pipeline/relay_internal.h"
 #include "transport/tls.h"
 
-static const str stateless_key = { "io.modelcontextprotocol/protocolVersion", 39 };
-
 /* --- what a message is --- */
 
 static uint32_t param(const struct rpc *m, str name)
@@ -29,30 +27,10 @@ static bool take_version(struct buf *out, const struct json *j, uint32_t node)
     return true;
 }
 
-/* Which parameter Mcp-Name repeats; empty: none. */
-static str named_by(const struct rpc *m)
-{
-    static const struct {
-        const char *method;
-        str param;
-    } table[] = {
-        { "tools/call", { "name", 4 } },     { "prompts/get", { "name", 4 } },
-        { "resources/read", { "uri", 3 } },  { "tasks/get", { "taskId", 6 } },
-        { "tasks/update", { "taskId", 6 } }, { "tasks/cancel", { "taskId", 6 } },
-    };
-
-    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-        if (json_string_is(m->json, m->method_node, str_from(table[i].method)))
-            return table[i].param;
-    }
-    return STR("");
-}
-
 static void take_name(struct upstream *u, const struct rpc *m, struct http_facts *out)
 {
     CLEANUP(buf_release) struct buf text = { .max = UPSTREAM_NAME_MAX };
-    str by = named_by(m);
-    uint32_t node = by.n ? param(m, by) : JSON_NONE;
+    uint32_t node = rpc_name(m);
 
     if (!json_is(m->json, node, JSON_STRING))
         return;
@@ -114,9 +92,7 @@ static void add_id(struct buf *ids, const struct json *j, uint32_t id)
  */
 static void take_era(struct upstream *u, const struct rpc *m, struct http_facts *out)
 {
-    uint32_t meta = param(m, STR("_meta"));
-    uint32_t version =
-        meta == JSON_NONE ? JSON_NONE : json_member(m->json, meta, stateless_key);
+    uint32_t version = rpc_stated_version(m);
 
     if (json_is(m->json, version, JSON_STRING))
         u->stateless = take_version(&u->stated, m->json, version);
@@ -283,6 +259,8 @@ static void found(void *ctx, const char *transport)
     relay_say(r, "the server speaks the older transport HTTP+SSE");
     if (session_transport(r->session, transport, &err) < 0)
         relay_say(r, "%s", err.msg);
+    if (r->start.found)
+        r->start.found(r->start.ctx);
 }
 
 static void cut(void *ctx, const struct err *why)
