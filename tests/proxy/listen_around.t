@@ -116,6 +116,24 @@ def case_odd(c):
     c.judge(packs=None)
 
 
+def case_odd_first(c):
+    """Nor for the first word of the first client."""
+    def handle(server, request, s):
+        if len([r for r in server.seen if r.method == "POST"]) == 1:
+            reply(s, b"no", "400 Bad Request", "text/plain")
+        elif request.method == "GET":
+            reply(s, b"no", "405 Method Not Allowed", "text/plain")
+        else:
+            plain(server, request, s)
+    server = Server(handle)
+    c.listen(server.url())
+    Client(c.place).post(initialize())
+    same(c.client(Authorization="Bearer b").call(1)["id"], 1, "the next is served")
+    same(server.seen[-1].headers.get("authorization"), "Bearer b", "with its own headers")
+    c.stop()
+    c.judge(packs=None)
+
+
 def case_unread(c):
     """A server that does not read: what waits for it is bounded, whoever sends it."""
     lazy, gone = socket.socket(), []
