@@ -41,7 +41,7 @@ static void finish(struct http_conn *c)
     c->ctx = NULL;
     c->used = true;
     c->idle_until = loop_now(c->link.options.loop) + c->idle_wait;
-    if (!c->head.keep_alive || !c->body.reusable || link_queued(&c->link) > 0)
+    if (!c->keep_alive || !c->body.reusable || link_queued(&c->link) > 0)
         http_conn_close(c);
     else
         link_read(&c->link, true); /* its end should be noticed */
@@ -88,7 +88,10 @@ static bool begin_body(struct http_conn *c)
     c->has_head = true;
     c->idle_wait = idle_wait(&c->head);
     http_body_of_response(&c->body, &c->head, false);
+    c->keep_alive = c->head.keep_alive;
     c->events->on_head(c->ctx, &c->head);
+    if (c->body.framing != HTTP_BODY_LENGTH)
+        http_head_release(&c->head); /* its body may last for days */
     return !c->closed && c->ctx;
 }
 

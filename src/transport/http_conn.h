@@ -43,6 +43,7 @@ struct http_conn {
     bool used;        /* a response came before */
     bool heard;       /* a byte of the present response has come */
     bool has_head, closed, reading;
+    bool keep_alive; /* as the present head says */
     unsigned interim;
     struct http_head head;
     struct http_body body;

@@ -73,8 +73,8 @@ static int pay(struct link *l, struct err *err)
 static void become_open(struct link *l)
 {
     l->open = true;
-    if (l->timer)
-        loop_timer_stop(l->timer);
+    loop_timer_free(l->timer); /* it was for the opening */
+    l->timer = NULL;
     l->events->on_open(l->ctx);
 }
 
@@ -162,6 +162,14 @@ static void secure(struct link *l)
 }
 
 /* The server speaks only when it is spoken to: what follows the head is nobody's. */
+static void forget_answer(struct link *l)
+{
+    if (l->answer)
+        http_head_release(l->answer);
+    free(l->answer);
+    l->answer = NULL;
+}
+
 static void on_tunnel_bytes(void *ctx, str bytes)
 {
     struct link *l = ctx;
@@ -169,13 +177,13 @@ static void on_tunnel_bytes(void *ctx, str bytes)
     enum http_verdict v;
     size_t used = 0;
 
-    v = http_head_feed(&l->answer, bytes, &used);
+    v = http_head_feed(l->answer, bytes, &used);
     if (v == HTTP_MORE)
         return;
     if (v == HTTP_REFUSED)
         err_set(&err, ERR_PEER, "its answer is no HTTP: %s",
-                http_refusal_why(l->answer.refusal));
-    else if (http_proxy_check(&l->answer, &err) == 0 && used < bytes.n)
+                http_refusal_why(l->answer->refusal));
+    else if (http_proxy_check(l->answer, &err) == 0 && used < bytes.n)
         err_set(&err, ERR_PEER, "it says more than it was asked");
     if (err.code != ERR_NONE) {
         end(l, &err);
@@ -183,7 +191,7 @@ static void on_tunnel_bytes(void *ctx, str bytes)
     }
     l->through = true;
     l->channel.events = &channel_events;
-    http_head_release(&l->answer);
+    forget_answer(l);
     secure(l);
 }
 
@@ -203,7 +211,13 @@ static void ask_for_tunnel(struct link *l)
     struct err err = { 0 };
 
     l->channel.events = &tunnel_events;
-    http_head_init(&l->answer, HTTP_RESPONSE);
+    l->answer = malloc(sizeof(*l->answer));
+    if (!l->answer) {
+        err_set(&err, ERR_NOMEM, "no memory for a proxy's answer");
+        end(l, &err);
+        return;
+    }
+    http_head_init(l->answer, HTTP_RESPONSE);
     if (http_proxy_put_connect(&request, l->options.proxy, l->options.host,
                                l->options.port, &err) < 0 ||
         channel_write(&l->channel, buf_str(&request), &err) < 0)
@@ -522,7 +536,7 @@ void link_close(struct link *l)
     if (l->has_channel)
         channel_close(&l->channel);
     l->has_channel = false;
-    http_head_release(&l->answer);
+    forget_answer(l);
     tls_free(l->tls);
     l->tls = NULL;
 }

@@ -50,10 +50,10 @@ struct link {
     void *ctx;
     struct channel channel;
     bool has_channel, open, closed, looking;
-    bool accepted;           /* the peer came to us */
-    bool ended, finished;    /* it will say no more; neither shall we */
-    bool through;            /* the proxy's tunnel is there */
-    struct http_head answer; /* of the proxy */
+    bool accepted;            /* the peer came to us */
+    bool ended, finished;     /* it will say no more; neither shall we */
+    bool through;             /* the proxy's tunnel is there */
+    struct http_head *answer; /* of the proxy, while it is asked */
     struct tls *tls;
     int fd; /* while it connects */
     struct loop_watch *watch;
