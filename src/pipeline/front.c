@@ -15,8 +15,7 @@
 #include "transport/tls.h"
 
 #define TICK       1000 /* ms */
-#define DEAD_WAIT  2000 /* ms that our end waits for a recovery */
-#define LAST_WORDS 1000 /* …and for who still reads */
+#define LAST_WORDS 1000 /* ms that our end waits for who still reads */
 
 void front_say(const struct front *f, const char *fmt, ...)
 {
@@ -327,7 +326,7 @@ static void close_all(struct front *f)
 static void wait_for_recovery(struct front *f)
 {
     loop_timer_stop(f->tick);
-    loop_timer_set(f->dead, DEAD_WAIT, false);
+    loop_timer_set(f->dead, STEWARD_DEAD_WAIT, false);
     if (f->steward.recovering)
         loop_run(f->loop);
     f->outcome.abandoned = f->steward.recovering;

@@ -6,8 +6,6 @@
 
 #include "transport/http_encode.h"
 
-#define SAY_AGAIN 10000 /* ms between two sentences of a kind */
-
 /* --- the end of one --- */
 
 static struct visit *visit_for(const struct errand *x)
@@ -276,19 +274,6 @@ static void copy_headers(struct errand *x, const struct http_head *h)
     buf_add(&x->headers, buf_str(&f->headers));
 }
 
-static bool is_type(const struct http_head *h, const char *type)
-{
-    return str_equal_nocase(http_item_word(http_head_find(h, "Content-Type", NULL)),
-                            str_from(type));
-}
-
-static bool is_encoded(const struct http_head *h)
-{
-    str coding = http_head_find(h, "Content-Encoding", NULL);
-
-    return coding.n && !str_equal_nocase(coding, STR("identity"));
-}
-
 /* The session is called what the server calls it. */
 static void note_session(struct errand *x, const struct http_head *h)
 {
@@ -308,7 +293,7 @@ static void note_session(struct errand *x, const struct http_head *h)
 static bool is_too_new(const struct errand *x, const struct http_head *h)
 {
     return x->is_initialize && !x->stateless && !x->seat->front->is_new &&
-           !is_type(h, "application/json") &&
+           !http_head_is_type(h, "application/json") &&
            (h->status == 400 || h->status == 404 || h->status == 405);
 }
 
@@ -356,13 +341,15 @@ static void on_head(void *ctx, const struct http_head *h)
     x->length = h->has_length ? h->length : HTTP_REPLY_CHUNKED;
     copy_headers(x, h);
     note_session(x, h);
-    if (is_type(h, "text/event-stream"))
+    if (http_head_is_type(h, "text/event-stream"))
         x->content = CONTENT_EVENTS;
-    else if (is_type(h, "application/json") && x->kind == VISIT_POST && !x->is_delete)
+    else if (http_head_is_type(h, "application/json") && x->kind == VISIT_POST &&
+             !x->is_delete)
         x->content = CONTENT_JSON;
-    else if (x->is_access && is_type(h, "application/json") && !is_encoded(h))
+    else if (x->is_access && http_head_is_type(h, "application/json") &&
+             !http_head_is_encoded(h))
         x->content = CONTENT_ACCESS;
-    if (x->content != CONTENT_RAW && is_encoded(h)) {
+    if (x->content != CONTENT_RAW && http_head_is_encoded(h)) {
         x->status = 0;
         errand_conclude(x, &encoded);
         return;

@@ -30,18 +30,8 @@ static struct http_conn *new_conn(struct front *f, struct err *err)
                                           .host = url->host,
                                           .port = url->port,
                                           .proxy = proxy_of(f) };
-    struct http_conn *conn = calloc(1, sizeof(*conn));
 
-    if (!conn) {
-        err_set(err, ERR_NOMEM, "no memory for a connection");
-        return NULL;
-    }
-    if (http_conn_open(conn, &options, err) < 0) {
-        http_conn_release(conn);
-        free(conn);
-        return NULL;
-    }
-    return conn;
+    return http_conn_new(&options, err);
 }
 
 void far_release(struct front *f, struct http_conn *conn, bool good)
@@ -82,8 +72,7 @@ static void free_conns(struct http_conn **list, bool all)
             continue;
         }
         *at = conn->next;
-        http_conn_release(conn);
-        free(conn);
+        http_conn_free(conn);
     }
 }
 

@@ -15,7 +15,8 @@
 #include "transport/loop.h"
 #include "transport/sse.h"
 
-#define FRONT_NAMES 4096 /* chains of sessions by name */
+#define SAY_AGAIN   10000 /* ms between two sentences of a kind, for a person */
+#define FRONT_NAMES 4096  /* chains of sessions by name */
 
 struct errand;
 struct front;

@@ -8,8 +8,7 @@
 #include "pipeline/front_internal.h"
 #include "transport/http_encode.h"
 
-#define SAY_AGAIN 10000 /* ms between two sentences of a kind */
-#define SHOWN     100   /* bytes of what a stranger sent */
+#define SHOWN 100 /* bytes of what a stranger sent */
 #include "transport/listen_address.h"
 #include "json/jcs.h"
 
@@ -205,12 +204,6 @@ static void health(struct front *f, struct http_request *r)
     http_reply(r, 200, buf_str(&f->headers), STR("{\"status\":\"ok\"}"));
 }
 
-static bool is_json(const struct http_request *r)
-{
-    return str_equal_nocase(http_item_word(http_head_find(r->head, "Content-Type", NULL)),
-                            STR("application/json"));
-}
-
 /* JSON is UTF-8 (RFC 8259): a server that would read the body in another way must not get
  * what we have read in ours. */
 static bool is_plain_text(str type)
@@ -280,7 +273,8 @@ bool front_on_head(void *ctx, struct http_request *r)
              !is_metadata(f, r))
         front_refuse(f, r, 404, -32000, STR(""),
                      "there is nothing here: the paths are /mcp, /sse and /health");
-    else if (front_is_method(r, "POST") && !front_is_far(f) && !is_json(r))
+    else if (front_is_method(r, "POST") && !front_is_far(f) &&
+             !http_head_is_type(r->head, "application/json"))
         front_refuse(f, r, 415, -32000, STR(""), "Content-Type must be application/json");
     else if (why)
         front_refuse(f, r, 400, -32000, STR(""), "%s", why);

@@ -243,7 +243,7 @@ static void take_post(struct front *f, struct http_request *r)
     hand_on_or_wait(v);
 }
 
-/* Of the first answer to the first client; from there on it is known. */
+/* What it is, the session that is begun for it finds out; then it is known for all. */
 void front_fall_back(struct visit *v)
 {
     struct seat *old = v->seat, *s;

@@ -81,7 +81,7 @@ static void wait_for_recovery(struct solo *s, struct solo_outcome *out)
 {
     s->sealed = true;
     loop_timer_stop(s->tick);
-    loop_timer_set(s->dead, SOLO_DEAD_WAIT, false);
+    loop_timer_set(s->dead, STEWARD_DEAD_WAIT, false);
     if (s->steward.recovering)
         loop_run(s->loop);
     out->abandoned = s->steward.recovering;

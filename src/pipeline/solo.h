@@ -13,8 +13,6 @@
 
 struct err;
 
-#define SOLO_DEAD_WAIT 2000 /* ms that our end waits for a recovery */
-
 /* How it went. */
 struct solo_outcome {
     bool started; /* the server ran */

@@ -15,6 +15,8 @@
 
 struct loop;
 
+#define STEWARD_DEAD_WAIT 2000 /* ms that an end should wait for a recovery */
+
 struct steward_options {
     struct loop *loop;
     struct log *log; /* borrowed, as all of these */

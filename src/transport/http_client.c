@@ -119,8 +119,7 @@ static void sweep(struct http_client *c)
         }
         *at = conn->next;
         c->conn_count--;
-        http_conn_release(conn);
-        free(conn);
+        http_conn_free(conn);
     }
     for (struct exchange **at = &c->exchanges; *at;) {
         struct exchange *x = *at;
@@ -143,17 +142,10 @@ static struct http_conn *new_conn(struct http_client *c, struct err *err)
                                           .host = c->options.url->host,
                                           .port = c->options.url->port,
                                           .proxy = c->options.proxy };
-    struct http_conn *conn = calloc(1, sizeof(*conn));
+    struct http_conn *conn = http_conn_new(&options, err);
 
-    if (!conn) {
-        err_set(err, ERR_NOMEM, "no memory for a connection");
+    if (!conn)
         return NULL;
-    }
-    if (http_conn_open(conn, &options, err) < 0) {
-        http_conn_release(conn);
-        free(conn);
-        return NULL;
-    }
     conn->next = c->conns;
     c->conns = conn;
     c->conn_count++;
@@ -471,8 +463,7 @@ void http_client_free(struct http_client *c)
         struct http_conn *conn = c->conns;
 
         c->conns = conn->next;
-        http_conn_release(conn);
-        free(conn);
+        http_conn_free(conn);
     }
     while (c->exchanges) {
         struct exchange *x = c->exchanges;

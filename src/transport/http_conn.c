@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transport/http_conn.h"
 
+#include <stdlib.h>
+
 #include "base/codec.h"
 #include "base/err.h"
 
@@ -174,12 +176,19 @@ static void on_drained(void *ctx)
 
 static const struct link_events link_events = { on_open, on_bytes, on_end, on_drained };
 
-int http_conn_open(struct http_conn *c, const struct link_options *options,
-                   struct err *err)
+struct http_conn *http_conn_new(const struct link_options *options, struct err *err)
 {
-    *c = (struct http_conn){ .next = NULL };
+    struct http_conn *c = calloc(1, sizeof(*c));
+
+    if (!c) {
+        err_set(err, ERR_NOMEM, "no memory for a connection");
+        return NULL;
+    }
     http_head_init(&c->head, HTTP_RESPONSE);
-    return link_open(&c->link, options, &link_events, c, err);
+    if (link_open(&c->link, options, &link_events, c, err) == 0)
+        return c;
+    http_conn_free(c);
+    return NULL;
 }
 
 int http_conn_request(struct http_conn *c, str head, str body,
@@ -231,9 +240,10 @@ bool http_conn_is_over(const struct http_conn *c)
     return c->closed && !link_is_busy(&c->link);
 }
 
-void http_conn_release(struct http_conn *c)
+void http_conn_free(struct http_conn *c)
 {
     http_conn_close(c);
     http_head_release(&c->head);
     buf_release(&c->first);
+    free(c);
 }

@@ -50,8 +50,8 @@ struct http_conn {
     uint64_t idle_wait, idle_until; /* ms; loop time */
 };
 
-MUST_CHECK int http_conn_open(struct http_conn *c, const struct link_options *options,
-                              struct err *err);
+/* It is being opened; NULL on failure. */
+struct http_conn *http_conn_new(const struct link_options *options, struct err *err);
 
 /* The whole request, head and body; the connection is idle or new. */
 MUST_CHECK int http_conn_request(struct http_conn *c, str head, str body,
@@ -67,6 +67,6 @@ void http_conn_close(struct http_conn *c);
 
 /* After that: may the memory go, outside of its callbacks? */
 bool http_conn_is_over(const struct http_conn *c);
-void http_conn_release(struct http_conn *c);
+void http_conn_free(struct http_conn *c); /* closes it, if need be */
 
 #endif

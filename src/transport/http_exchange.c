@@ -345,12 +345,6 @@ void exchange_unblock(struct exchange *x)
 
 /* --- the head --- */
 
-static bool is_type(const struct http_head *h, const char *type)
-{
-    return str_equal_nocase(http_item_word(http_head_find(h, "Content-Type", NULL)),
-                            str_from(type));
-}
-
 static void note_session(struct exchange *x, const struct http_head *h)
 {
     struct http_client *c = x->client;
@@ -387,13 +381,6 @@ static void explain(const struct http_head *h, struct err *err)
         err_set(err, ERR_PEER, "the server answered with status %u", h->status);
 }
 
-static bool is_encoded(const struct http_head *h)
-{
-    str coding = http_head_find(h, "Content-Encoding", NULL);
-
-    return coding.n && !str_equal_nocase(coding, STR("identity"));
-}
-
 /* What its body will be; -1: nothing that we can use. */
 static int judge(struct exchange *x, const struct http_head *h, struct err *err)
 {
@@ -401,8 +388,8 @@ static int judge(struct exchange *x, const struct http_head *h, struct err *err)
 
     x->content = CONTENT_NONE;
     if (h->status / 100 != 2) {
-        if (h->status < 400 || !is_type(h, "application/json") || is_encoded(h) ||
-            x->kind == EXCHANGE_STREAM) {
+        if (h->status < 400 || !http_head_is_type(h, "application/json") ||
+            http_head_is_encoded(h) || x->kind == EXCHANGE_STREAM) {
             explain(h, err);
             return -1;
         }
@@ -412,12 +399,12 @@ static int judge(struct exchange *x, const struct http_head *h, struct err *err)
     if (empty || x->kind == EXCHANGE_DELETE ||
         (x->client->server == SERVER_OLD && x->kind == EXCHANGE_POST))
         return 0;
-    if (is_encoded(h))
+    if (http_head_is_encoded(h))
         return err_set(err, ERR_PEER,
                        "the server's answer is compressed, which we did not ask for");
-    if (is_type(h, "text/event-stream"))
+    if (http_head_is_type(h, "text/event-stream"))
         x->content = CONTENT_EVENTS;
-    else if (is_type(h, "application/json") && x->kind == EXCHANGE_POST)
+    else if (http_head_is_type(h, "application/json") && x->kind == EXCHANGE_POST)
         x->content = CONTENT_JSON;
     else if (x->wants_answer || x->kind != EXCHANGE_POST)
         return err_set(err, ERR_PEER,

@@ -434,3 +434,16 @@ bool http_head_lists(const struct http_head *h, const char *name, const char *wo
     }
     return false;
 }
+
+bool http_head_is_type(const struct http_head *h, const char *type)
+{
+    return str_equal_nocase(http_item_word(http_head_find(h, "Content-Type", NULL)),
+                            str_from(type));
+}
+
+bool http_head_is_encoded(const struct http_head *h)
+{
+    str coding = http_head_find(h, "Content-Encoding", NULL);
+
+    return coding.n && !str_equal_nocase(coding, STR("identity"));
+}

@@ -111,4 +111,8 @@ str http_item_word(str item);
 /* True when that list has this word, in any case, with or without parameters. */
 bool http_head_lists(const struct http_head *h, const char *name, const char *word);
 
+/* Is its content of this type, with or without parameters; is it compressed, or such? */
+bool http_head_is_type(const struct http_head *h, const char *type);
+bool http_head_is_encoded(const struct http_head *h);
+
 #endif

@@ -10,6 +10,7 @@ hostile clients do in listen_hostile.t.
 import json
 import os
 import signal
+import socket
 import time
 
 import lab
@@ -660,9 +661,26 @@ def case_restart(c):
     c.judge(packs=2)
 
 
+def case_cut(c):
+    """An answer that is longer than it may be: its reader sees that it has no end."""
+    c.listen("tools", "--max-message-bytes", str(1 << 20))
+    conn = c.client().send("POST", tool(1, "big", mib=2))
+    found = b""
+    while (piece := conn.socket.recv(1 << 20)):
+        found += piece
+    ok(b"yyyy" in found and not found.endswith(b"0\r\n\r\n"), "cut", len(found), found[-60:])
+    ok(b"-31006" not in found, "and nothing is put into the half of it")
+    same(c.stop(), 2, "status 2")
+    same(len(c.of("message_cut")), 1, "recorded")
+    c.judge(packs=None)
+
+
 def case_missing(c):
-    """A command that is not there, and an address that is taken."""
+    """A command that is not there, an address that is taken, and one that is our own."""
     c.listen("tools")
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        own = f"127.0.0.1:{s.getsockname()[1]}"
     for flags, words in ((["--listen", f"127.0.0.1:{c.place[1]}", "--", "true"], "in use"),
                          (["--listen", "0.0.0.0:0", "--", "true"], "--listen-any"),
                          (["--listen", "nowhere", "--", "true"], "--listen"),
@@ -670,6 +688,7 @@ def case_missing(c):
                          (["--listen", "127.0.0.1:0", "--", "/no/such/server"], "cannot start"),
                          (["--listen", "127.0.0.1:0", "--", "no-such-server"], "cannot start"),
                          (["--listen", "127.0.0.1:0", "--", "/etc/passwd"], "cannot start"),
+                         (["--listen", own, "--upstream-url", f"http://{own}/mcp"], "ourselves"),
                          (["--listen", "127.0.0.1:0", "--tls-cert", "/x", "--", "true"], "tls-key"),
                          (["--listen", "127.0.0.1:0", "--share-child", "--upstream-url",
                            "http://h/"], "--share-child"),
