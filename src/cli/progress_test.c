@@ -15,6 +15,18 @@ static int64_t fake_now(void *ctx)
     return *(int64_t *)ctx;
 }
 
+/* Until its other end is closed: a terminal hands over what it was given bit by bit. */
+static size_t read_all(int fd, char *out, size_t size)
+{
+    size_t len = 0;
+    ssize_t n;
+
+    while (len < size - 1 && (n = read(fd, out + len, size - 1 - len)) > 0)
+        len += (size_t)n;
+    out[len] = '\0';
+    return len;
+}
+
 /* What the bar writes to a pseudo terminal, or to a pipe, at these times. */
 static size_t draw(char *out, size_t size, bool terminal, const int64_t *times,
                    size_t count)
@@ -23,7 +35,7 @@ static size_t draw(char *out, size_t size, bool terminal, const int64_t *times,
     const struct clock clock = { fake_now, &now };
     struct progress p;
     int ends[2], saved = dup(STDERR_FILENO);
-    ssize_t n;
+    size_t n;
 
     if (terminal) {
         ends[0] = posix_openpt(O_RDWR | O_NOCTTY);
@@ -33,7 +45,6 @@ static size_t draw(char *out, size_t size, bool terminal, const int64_t *times,
     } else if (pipe(ends) < 0) {
         abort();
     }
-    fcntl(ends[0], F_SETFL, O_NONBLOCK);
     dup2(ends[1], STDERR_FILENO);
     progress_start(&p, "checking", &clock);
     for (size_t i = 0; i < count; i++) {
@@ -44,11 +55,10 @@ static size_t draw(char *out, size_t size, bool terminal, const int64_t *times,
     progress_finish(&p);
     dup2(saved, STDERR_FILENO);
     close(saved);
-    n = read(ends[0], out, size - 1);
-    out[n > 0 ? n : 0] = '\0';
-    close(ends[0]);
     close(ends[1]);
-    return n > 0 ? (size_t)n : 0;
+    n = read_all(ends[0], out, size);
+    close(ends[0]);
+    return n;
 }
 
 static void test_bar_only_on_a_terminal_and_after_a_second(void)
