@@ -27,15 +27,14 @@ struct head_file {
     _Atomic uint64_t committed_size;
     _Atomic uint64_t committed_segment;
     _Atomic uint64_t suspect; /* segment + 1; 0 for none */
-    _Atomic int64_t owner;
-    uint64_t published[4]; /* sum, segment, offset, seq */
-    char boot[40];         /* HEAD_BOOT bytes of it */
+    uint64_t published[4];    /* sum, segment, offset, seq */
+    char boot[40];            /* HEAD_BOOT bytes of it */
     struct slot slot[2];
 };
 
 _Static_assert(sizeof(struct head_file) <= HEAD_BYTES, "the head fits its file");
 
-static const char magic[8] = { 'a', 's', 's', 'a', 'y', 'h', 'd', '1' };
+static const char magic[8] = { 'a', 's', 's', 'a', 'y', 'h', 'd', '2' };
 
 /* Finds torn and garbled slots; not a defence against forgery. */
 static uint64_t sum_of(const void *bytes, size_t n, uint64_t seed)
@@ -271,16 +270,6 @@ bool head_is_of_boot(const struct head *h, const char boot[static HEAD_BOOT])
 void head_set_boot(struct head *h, const char boot[static HEAD_BOOT])
 {
     memcpy(h->file->boot, boot, HEAD_BOOT);
-}
-
-void head_set_owner(struct head *h, pid_t pid)
-{
-    atomic_store_explicit(&h->file->owner, pid, memory_order_relaxed);
-}
-
-pid_t head_owner(const struct head *h)
-{
-    return (pid_t)atomic_load_explicit(&h->file->owner, memory_order_relaxed);
 }
 
 bool head_published(const struct head *h, struct segment_place *place)

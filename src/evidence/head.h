@@ -69,10 +69,6 @@ void head_clear_suspect(struct head *h);
 bool head_is_of_boot(const struct head *h, const char boot[static HEAD_BOOT]);
 void head_set_boot(struct head *h, const char boot[static HEAD_BOOT]);
 
-/* Who holds the lock; a hint for a message. */
-void head_set_owner(struct head *h, pid_t pid);
-pid_t head_owner(const struct head *h);
-
 /* Where the newest checkpoint's size stands, under checkpoint.lock. False: unknown. */
 bool head_published(const struct head *h, struct segment_place *place);
 void head_set_published(struct head *h, const struct segment_place *place);

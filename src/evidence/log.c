@@ -117,17 +117,21 @@ static int mark_closed(const struct log *log, struct err *err)
     return 0;
 }
 
-/* The path is looked at now and then: that it is gone is no secret for long, and what is
- * written meanwhile is in the files that were opened. */
+/* Files are looked at now and then, though nobody else should have touched them: that one
+ * is gone is no secret for long, and what is written meanwhile is in those that were
+ * opened. */
+static bool look_is_due(const struct log *log)
+{
+    return (uint64_t)(log_monotonic() - log->looked) >= LOG_LOOK_AFTER;
+}
+
 static int look_at_place(struct log *log, struct err *err)
 {
-    int64_t now = log_monotonic();
-
-    if ((uint64_t)(now - log->looked) < LOG_LOOK_AFTER)
+    if (!look_is_due(log))
         return 0;
     if (log_check_place(log, err) < 0)
         return -1;
-    log->looked = now;
+    log->looked = log_monotonic();
     return 0;
 }
 
@@ -136,6 +140,7 @@ int log_load(struct log *log, struct err *err)
     uint64_t suspect;
     UNINITIALIZED struct err ignored;
 
+    log->current = false;
     if (look_at_place(log, err) < 0 ||
         (head_suspect(&log->head, &suspect) && log_reseat(log, err) < 0))
         return -1;
@@ -267,10 +272,17 @@ static int put_own(struct log *log, struct err *err)
     return lost ? put_gap(log, lost, err) : 0;
 }
 
+static bool must_load(const struct log *log)
+{
+    uint64_t suspect;
+
+    return !log->current || head_suspect(&log->head, &suspect) || look_is_due(log);
+}
+
 /* An empty batch at the end of the log. */
 static int begin_batch(struct log *log, struct err *err)
 {
-    if (!log->current && log_load(log, err) < 0)
+    if (must_load(log) && log_load(log, err) < 0)
         return -1;
     log->current = false; /* until the batch is written */
     buf_reset(&log->batch);

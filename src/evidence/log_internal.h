@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 
 #include "evidence/head.h"
+#include "evidence/latch.h"
 #include "evidence/live.h"
 #include "evidence/log.h"
 #include "evidence/origin.h"
@@ -61,21 +62,21 @@ struct log {
 
     struct origin origin; /* name fixed; keys as last read by publish.c */
     struct live live;
-    pid_t pid;
     int lock_fd;
+    struct latch latch; /* in that file; closed where it is locked by flock(2) */
     char lock_path[FILE_PATH_MAX];
     struct stat lock_id; /* of lock_fd */
     bool can_mark;       /* LOG_CLOSED is kept here */
     int checkpoint_fd;
     struct head head;
 
-    pthread_mutex_t mutex;   /* log_begin() to log_commit() */
-    bool locked;             /* we hold log/lock */
-    bool current;            /* `state` is the end of the log: ours since it was read */
-    int64_t looked;          /* monotonic ms: when lock_path was last looked at */
-    int segment_fd;          /* open for appending */
-    uint64_t segment;        /* its first seq */
-    bool segment_is_last;    /* as far as was asked; see segment_agrees() */
+    pthread_mutex_t mutex; /* log_begin() to log_commit() */
+    bool locked;           /* we hold log/lock */
+    bool current;         /* `state` is the end of the log, if nobody else had the lock */
+    int64_t looked;       /* monotonic ms: when lock_path was last looked at */
+    int segment_fd;       /* open for appending */
+    uint64_t segment;     /* its first seq */
+    bool segment_is_last; /* as far as was asked; see segment_agrees() */
     struct head_state state; /* the end of the log at log_begin() */
     struct head_state next;  /* with the batch */
     struct buf batch;

@@ -337,6 +337,7 @@ static void test_removed_under_us(void)
 
     ok(log && lab_append(log, 0, NULL, &err) == 0, "append: %s", err.msg);
     ok(file_remove_tree(l.audit, &err) == 0, "the directory goes");
+    usleep((LOG_LOOK_AFTER + 20) * 1000);
     ok(lab_append(log, 1, NULL, &err) < 0, "told: %s", err.msg);
     ok(access(l.audit, F_OK) < 0, "no new log in its place");
     ok(log_close(log, &err) < 0, "closing says it too: %s", err.msg);

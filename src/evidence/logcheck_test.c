@@ -351,7 +351,7 @@ static void rewind_head(const struct lab *l)
     char *newest;
 
     read_file(l, "log/head", &text);
-    newest = text.p + 120;
+    newest = text.p + 112;
     if (memcmp(newest + 32, "\16\0\0\0\0\0\0\0", 8) != 0)
         newest += 72 + RANGE_MAX * DIGEST_SIZE;
     newest[0] ^= 2;

@@ -9,6 +9,8 @@
 #include "base/err.h"
 #include "evidence/log_internal.h"
 
+#define BREAK_AFTER 20 /* tries until we ask whether the holder still lives */
+
 int64_t log_monotonic(void)
 {
     struct timespec t;
@@ -28,23 +30,44 @@ static void wait_a_little(unsigned round)
         nanosleep(&t, NULL);
 }
 
-static int flock_bounded(struct log *log, struct err *err)
+/* One try. Where there is no latch, nobody tells what others did meanwhile. */
+static enum latch_taken try_lock(struct log *log)
+{
+    if (latch_is_open(&log->latch))
+        return latch_try(&log->latch);
+    errno = 0;
+    return file_lock(log->lock_fd, LOCK_EX | LOCK_NB) == 0 ? LATCH_CHANGED : LATCH_BUSY;
+}
+
+static int give_up(const struct log *log, struct err *err)
+{
+    if (!latch_is_open(&log->latch))
+        return err_set(err, ERR_TIMEOUT,
+                       "a process has held the lock of the log for %d ms; it may be "
+                       "stopped",
+                       LOG_LOCK_WAIT);
+    return err_set(err, ERR_TIMEOUT,
+                   "process %d has held the lock of the log for %d ms; it may be stopped",
+                   (int)latch_holder(&log->latch), LOG_LOCK_WAIT);
+}
+
+static int lock_bounded(struct log *log, enum latch_taken *taken, struct err *err)
 {
     int64_t until = 0;
 
     for (unsigned round = 0;; round++) {
-        if (file_lock(log->lock_fd, LOCK_EX | LOCK_NB) == 0)
+        *taken = try_lock(log);
+        if (*taken != LATCH_BUSY)
             return 0;
-        if (errno != EWOULDBLOCK)
+        if (!latch_is_open(&log->latch) && errno != EWOULDBLOCK)
             return err_errno(err, "cannot lock the log");
         if (round == 0)
             until = log_monotonic() + LOG_LOCK_WAIT;
         else if (log_monotonic() >= until)
-            return err_set(err, ERR_TIMEOUT,
-                           "process %d has held the lock of the log for %d ms; it may be "
-                           "stopped",
-                           (int)head_owner(&log->head), LOG_LOCK_WAIT);
+            return give_up(log, err);
         wait_a_little(round);
+        if (latch_is_open(&log->latch) && round % BREAK_AFTER == BREAK_AFTER - 1)
+            latch_break(&log->latch);
     }
 }
 
@@ -56,6 +79,7 @@ static _Thread_local struct {
 
 int log_lock(struct log *log, struct err *err)
 {
+    enum latch_taken taken;
     struct timespec until;
 
     if (hold.log == log && hold.kept) {
@@ -69,19 +93,22 @@ int log_lock(struct log *log, struct err *err)
             return err_set(err, ERR_TIMEOUT, "a thread has held the log for %d ms",
                            LOG_LOCK_WAIT);
     }
-    if (flock_bounded(log, err) < 0) {
+    if (lock_bounded(log, &taken, err) < 0) {
         pthread_mutex_unlock(&log->mutex);
         return -1;
     }
     log->locked = true;
-    log->current = false;
-    head_set_owner(&log->head, log->pid);
+    if (taken != LATCH_OURS)
+        log->current = false;
     return 0;
 }
 
 static void unlock(struct log *log)
 {
-    file_lock(log->lock_fd, LOCK_UN);
+    if (latch_is_open(&log->latch))
+        latch_free(&log->latch);
+    else
+        file_lock(log->lock_fd, LOCK_UN);
     pthread_mutex_unlock(&log->mutex);
 }
 

@@ -6,18 +6,28 @@
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #include "evidence/event.h"
+#include "evidence/latch.h"
 #include "evidence/log.h"
 #include "tests/logwalk.h"
 
 static bool is_locked(const struct lab *l)
 {
     int fd = open(lab_path(l, "log/lock"), O_RDWR | O_CLOEXEC);
-    bool locked = flock(fd, LOCK_EX | LOCK_NB) < 0;
+    struct latch latch = { 0 };
+    struct err err;
+    bool locked;
 
-    close(fd); /* and with it the lock, if it was free */
+    if (latch_open(&latch, fd, &err) < 0)
+        abort();
+    locked = latch_try(&latch) == LATCH_BUSY;
+    if (!locked)
+        latch_free(&latch);
+    latch_close(&latch);
+    close(fd);
     return locked;
 }
 
@@ -211,8 +221,112 @@ static void test_gathered_batches_rotate(void)
     lab_remove(&l);
 }
 
+/* --- the kinds of lock files --- */
+
+/* A writer dies with the lock in its hand, and half a line in the segment. */
+static void test_dead_holder(void)
+{
+    struct lab l = lab_make();
+    struct err err = { 0 };
+    struct log *log = lab_open(&l, &err);
+    bool marks[2] = { false };
+    pid_t pid;
+    int status;
+
+    ok(log && lab_append(log, 0, NULL, &err) == 0, "append: %s", err.msg);
+    pid = fork();
+    if (pid == 0) {
+        struct log *other = lab_open(&l, &err);
+
+        if (!other || log_begin(other, &err) < 0)
+            _exit(1);
+        if (write(open(lab_path(&l, FIRST_SEGMENT), O_WRONLY | O_APPEND), "{\"ha", 4) !=
+            4)
+            _exit(1);
+        raise(SIGKILL);
+    }
+    waitpid(pid, &status, 0);
+    ok(WIFSIGNALED(status) && is_locked(&l), "it dies, and the lock is taken");
+    ok(lab_append(log, 1, NULL, &err) == 0, "we take it away: %s", err.msg);
+    ok(log_close(log, &err) == 0, "close: %s", err.msg);
+    ok(walk_log(&l, marks, 2) == 6 && all_marked(marks, 2),
+       "two chain_starts, 0, repair, 1, chain_end");
+    lab_remove(&l);
+}
+
+static void test_stopped_holder(void)
+{
+    struct lab l = lab_make();
+    struct err err = { 0 };
+    struct log *log = lab_open(&l, &err), *other = lab_open(&l, &err);
+    char whom[32];
+
+    snprintf(whom, sizeof(whom), "process %d ", (int)getpid());
+    ok(log_begin(other, &err) == 0, "another has it: %s", err.msg);
+    ok(lab_append(log, 0, NULL, &err) < 0 && err.code == ERR_TIMEOUT &&
+           strncmp(err.msg, whom, strlen(whom)) == 0,
+       "for too long: %s", err.msg);
+    log_abort(other);
+    ok(lab_append(log, 1, NULL, &err) == 0, "until it lets go");
+    ok(log_close(other, &err) == 0 && log_close(log, &err) == 0, "close: %s", err.msg);
+    lab_remove(&l);
+}
+
+/* As on a file system that other machines may have, too. */
+static void test_empty_lock_file_is_flocked(void)
+{
+    struct lab l = lab_make();
+    struct err err = { 0 };
+    struct log *log = lab_open(&l, &err), *other;
+    bool marks[4] = { false };
+    int fd;
+
+    ok(log && log_close(log, &err) == 0, "a log: %s", err.msg);
+    fd = open(lab_path(&l, "log/lock"), O_RDWR | O_CLOEXEC);
+    ok(ftruncate(fd, 0) == 0, "its lock file is emptied");
+    log = lab_open(&l, &err);
+    other = lab_open(&l, &err);
+    ok(log && other, "two writers: %s", err.msg);
+    ok(lab_append(log, 0, NULL, &err) == 0 && lab_append(other, 1, NULL, &err) == 0 &&
+           lab_append(log, 2, NULL, &err) == 0,
+       "take turns: %s", err.msg);
+    ok(log_begin(other, &err) == 0 && flock(fd, LOCK_EX | LOCK_NB) < 0, "with flock");
+    log_abort(other);
+    ok(flock(fd, LOCK_EX | LOCK_NB) == 0 && lab_append(log, 3, NULL, &err) < 0 &&
+           err.code == ERR_TIMEOUT,
+       "and wait for it: %s", err.msg);
+    flock(fd, LOCK_UN);
+    ok(lab_append(log, 3, NULL, &err) == 0, "then go on: %s", err.msg);
+    ok(log_close(other, &err) == 0 && log_close(log, &err) == 0, "close: %s", err.msg);
+    ok(lseek(fd, 0, SEEK_END) == 0, "the file stays as it was");
+    ok(walk_log(&l, marks, 4) > 0 && all_marked(marks, 4), "one chain");
+    close(fd);
+    lab_remove(&l);
+}
+
+static void test_garbled_lock_file_is_refused(void)
+{
+    struct lab l = lab_make();
+    struct err err = { 0 };
+    struct log *log = lab_open(&l, &err);
+    struct log_options o = lab_options(&l);
+    uint64_t events;
+
+    ok(log && log_close(log, &err) == 0, "a log: %s", err.msg);
+    append_bytes(lab_path(&l, "log/lock"), STR("x"));
+    ok(!lab_open(&l, &err) && strstr(err.msg, "log rebuild"), "refused: %s", err.msg);
+    ok(log_rebuild(&o, &events, &err) == 0, "mended: %s", err.msg);
+    log = lab_open(&l, &err);
+    ok(log && !is_locked(&l) && log_close(log, &err) == 0, "and used: %s", err.msg);
+    lab_remove(&l);
+}
+
 int main(void)
 {
+    test_dead_holder();
+    test_stopped_holder();
+    test_empty_lock_file_is_flocked();
+    test_garbled_lock_file_is_refused();
     test_hold_keeps_the_lock();
     test_others_wait_while_it_is_held();
     test_gathered_batches_are_one();

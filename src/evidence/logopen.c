@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -36,7 +37,6 @@ static struct log *log_new(const struct log_options *o, struct err *err)
         err_set(err, ERR_NOMEM, "no memory");
         return NULL;
     }
-    log->pid = getpid();
     read_boot(log->boot);
     log->keys = *o->keys;
     log->clock = *o->clock;
@@ -67,6 +67,7 @@ void log_abandon(struct log *log)
         return;
     live_abandon(&log->live);
     head_close(&log->head);
+    latch_close(&log->latch);
     file_close(&log->lock_fd);
     file_close(&log->checkpoint_fd);
     file_close(&log->segment_fd);
@@ -147,19 +148,25 @@ static int make_dirs(struct log *log, const char *dir, struct err *err)
     return ignore_in_git(log->dir, err);
 }
 
+static bool is_new(const struct log *log)
+{
+    char origin[FILE_PATH_MAX];
+    struct err ignored;
+
+    return path_join(origin, log->log_dir, "origin", &ignored) == 0 &&
+           access(origin, F_OK) < 0;
+}
+
 /* Lock files are made with the log and never again: two processes with two lock files
  * would write two histories. */
 static int open_lock(const struct log *log, const char *name, int *fd, struct err *err)
 {
-    char path[FILE_PATH_MAX], origin[FILE_PATH_MAX];
+    int flags = O_RDWR | O_NOFOLLOW | (is_new(log) ? O_CREAT : 0);
+    char path[FILE_PATH_MAX];
 
-    if (path_join(path, log->log_dir, name, err) < 0 ||
-        path_join(origin, log->log_dir, "origin", err) < 0)
+    if (path_join(path, log->log_dir, name, err) < 0)
         return -1;
-    if (access(origin, F_OK) < 0)
-        *fd = file_open(path, O_RDWR | O_CREAT | O_NOFOLLOW, log->file_mode, err);
-    else
-        *fd = file_open(path, O_RDWR | O_NOFOLLOW, 0, err);
+    *fd = file_open(path, flags, log->file_mode, err);
     if (*fd >= 0)
         return 0;
     if (err->code == ERR_NOTFOUND)
@@ -171,12 +178,51 @@ static int open_lock(const struct log *log, const char *name, int *fd, struct er
     return -1;
 }
 
+/* With the log, the lock file gets its kind: who comes later finds it there. */
+static int choose_kind(const struct log *log, struct err *err)
+{
+    bool latch;
+    int r;
+
+    if (!latch_fits(log->lock_fd))
+        return 0;
+    if (file_lock(log->lock_fd, LOCK_EX) < 0)
+        return err_errno(err, "cannot lock '%s'", log->lock_path);
+    r = latch_is(log->lock_fd, &latch, err);
+    if (r == 0 && !latch)
+        r = latch_make(log->lock_fd, err);
+    file_lock(log->lock_fd, LOCK_UN);
+    return r;
+}
+
+static int refuse_lock(const struct log *log, const char *why, struct err *err)
+{
+    return err_set(err, ERR_DAMAGE,
+                   "'%s' %s; stop all recorders, then run 'assay log rebuild'",
+                   log->lock_path, why);
+}
+
+static int open_latch(struct log *log, struct err *err)
+{
+    bool latch;
+
+    if (is_new(log) && choose_kind(log, err) < 0)
+        return -1;
+    if (latch_is(log->lock_fd, &latch, err) < 0)
+        return err->code == ERR_FORMAT ? refuse_lock(log, "is no lock file any more", err)
+                                       : -1;
+    if (latch && !latch_fits(log->lock_fd))
+        return refuse_lock(log, "was made on another kind of file system", err);
+    return latch ? latch_open(&log->latch, log->lock_fd, err) : 0;
+}
+
 static int open_files(struct log *log, struct err *err)
 {
     char path[FILE_PATH_MAX];
     bool new_key;
 
     if (open_lock(log, "lock", &log->lock_fd, err) < 0 || log_know_lock(log, err) < 0 ||
+        open_latch(log, err) < 0 ||
         open_lock(log, "checkpoint.lock", &log->checkpoint_fd, err) < 0 ||
         origin_read_or_new(&log->origin, log->log_dir, &log->keys, &log->entropy,
                            log->file_mode, &new_key, err) < 0)
@@ -343,6 +389,37 @@ static int remake_lock(const struct log *log, const char *name, int *fd, struct 
     return *fd < 0 ? -1 : 0;
 }
 
+/* One that is no lock file any more, or none for this file system, is emptied. */
+static int remake_latch(struct log *log, bool missing, struct err *err)
+{
+    bool latch = false;
+    struct err ignored;
+
+    if (latch_is(log->lock_fd, &latch, &ignored) < 0 ||
+        (latch && !latch_fits(log->lock_fd))) {
+        if (file_set_size(log->lock_fd, 0, err) < 0)
+            return -1;
+        missing = true;
+    }
+    if (missing && choose_kind(log, err) < 0)
+        return -1;
+    return open_latch(log, err);
+}
+
+static int remake_locks(struct log *log, struct err *err)
+{
+    char path[FILE_PATH_MAX];
+    bool missing;
+
+    if (path_join(path, log->log_dir, "lock", err) < 0)
+        return -1;
+    missing = access(path, F_OK) < 0;
+    if (remake_lock(log, "lock", &log->lock_fd, err) < 0 || log_know_lock(log, err) < 0 ||
+        remake_latch(log, missing, err) < 0)
+        return -1;
+    return remake_lock(log, "checkpoint.lock", &log->checkpoint_fd, err);
+}
+
 static int open_to_mend(struct log *log, const struct log_options *o, struct err *err)
 {
     char path[FILE_PATH_MAX];
@@ -352,9 +429,7 @@ static int open_to_mend(struct log *log, const struct log_options *o, struct err
     if (path_join(log->log_dir, log->dir, "log", err) < 0 ||
         origin_read(&log->origin, log->log_dir, err) < 0 ||
         check_owner(log->log_dir, err) < 0 || make_dirs(log, o->dir, err) < 0 ||
-        remake_lock(log, "lock", &log->lock_fd, err) < 0 || log_know_lock(log, err) < 0 ||
-        remake_lock(log, "checkpoint.lock", &log->checkpoint_fd, err) < 0 ||
-        path_join(path, log->log_dir, "head", err) < 0)
+        remake_locks(log, err) < 0 || path_join(path, log->log_dir, "head", err) < 0)
         return -1;
     return head_open(&log->head, path, log->file_mode, err);
 }

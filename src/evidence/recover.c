@@ -62,7 +62,6 @@ static int reopen_head(struct log *log, struct err *err)
         return -1;
     file_close(&log->head.fd);
     log->head = fresh;
-    head_set_owner(&log->head, log->pid);
     return 0;
 }
 
@@ -430,6 +429,7 @@ int log_recover(struct log *log, struct err *err)
     bool have_head, trusted, failed_sync;
     uint64_t suspect;
 
+    log->current = false;
     if (log_check_place(log, err) < 0 || reopen_head(log, err) < 0 ||
         newest_checkpoint(log, &c, err) < 0)
         return -1;

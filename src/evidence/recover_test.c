@@ -139,6 +139,7 @@ static void test_torn_tails(void)
 
         ok(log && lab_append(log, 0, NULL, &err) == 0, "append: %s", err.msg);
         append_bytes(lab_path(&l, FIRST_SEGMENT), str_of(cases[i].tail, cases[i].n));
+        lab_pass_lock(&l);
         ok(lab_append(log, 1, NULL, &err) == 0, "%s: a running writer repairs it: %s",
            cases[i].what, err.msg);
         ok(log_close(log, &err) == 0, "close: %s", err.msg);

@@ -149,6 +149,7 @@ int log_reseat(struct log *log, struct err *err)
     head_set_synced(&log->head, log->state.range.size);
     head_clear_suspect(&log->head);
     file_close(&log->segment_fd);
+    log->current = false;
     return 0;
 }
 

@@ -2,6 +2,7 @@
 #include <stdint.h>
 
 #include "evidence/head.h"
+#include "evidence/latch.h"
 #include "evidence/logcheck.h"
 #include "evidence/origin.h"
 #include "tests/flip/flip.h"
@@ -47,7 +48,7 @@ static bool is_found(void *ctx)
 
 /* --- what nothing vouches for, and why: docs/log.md has the same --- */
 
-#define SLOTS_AT   120
+#define SLOTS_AT   112
 #define SLOT_BYTES (72 + RANGE_MAX * DIGEST_SIZE)
 
 static void allow_head(struct flip *f, const struct lab *l)
@@ -66,6 +67,7 @@ static void allow_head(struct flip *f, const struct lab *l)
     newest = generation[1] > generation[0];
     memcpy(&size, text.p + SLOTS_AT + newest * SLOT_BYTES + 32, 8);
     used = 72 + range_count(size) * DIGEST_SIZE;
+    flip_allow(f, "log/lock", 0, LATCH_BYTES, "who holds the lock, or held it last");
     flip_allow(f, "log/head", 8, SLOTS_AT, "hints that writers share");
     flip_allow(f, "log/head", SLOTS_AT + (1 - newest) * SLOT_BYTES,
                SLOTS_AT + (2 - newest) * SLOT_BYTES, "the older of the two slots");
