@@ -40,30 +40,6 @@ _Static_assert(sizeof(struct latch_file) == LATCH_BYTES, "the file is this struc
 
 static const char magic[8] = { 'a', 's', 's', 'a', 'y', 'l', 'k', '1' };
 
-/* Those where two mappings of a file are the same memory, and no other machine has it. */
-bool latch_fits(int fd)
-{
-    static const uint32_t local[] = {
-        0xEF53,     /* ext2, ext3, ext4 */
-        0x58465342, /* xfs */
-        0x9123683E, /* btrfs */
-        0x01021994, /* tmpfs */
-        0xF2F52010, /* f2fs */
-        0x794C7630, /* overlayfs */
-        0x2FC12FC1, /* zfs */
-        0xCA451A4E, /* bcachefs */
-    };
-    struct statfs fs;
-
-    if (fstatfs(fd, &fs) < 0)
-        return false;
-    for (size_t i = 0; i < COUNT(local); i++) {
-        if ((uint32_t)fs.f_type == local[i])
-            return true;
-    }
-    return false;
-}
-
 /* Written, not only made longer: a hole that the disk has no room to fill would kill who
  * writes to the mapping. */
 int latch_make(int fd, struct err *err)
@@ -95,6 +71,38 @@ static struct flock lock_of(unsigned slot)
                            .l_whence = SEEK_SET,
                            .l_start = SLOTS_FROM + (off_t)slot,
                            .l_len = 1 };
+}
+
+/* Two mappings of a file are the same memory, and no other machine has it. */
+static bool is_local(int fd)
+{
+    static const uint32_t local[] = {
+        0xEF53,     /* ext2, ext3, ext4 */
+        0x58465342, /* xfs */
+        0x9123683E, /* btrfs */
+        0x01021994, /* tmpfs */
+        0xF2F52010, /* f2fs */
+        0x794C7630, /* overlayfs */
+        0x2FC12FC1, /* zfs */
+        0xCA451A4E, /* bcachefs */
+    };
+    struct statfs fs;
+
+    if (fstatfs(fd, &fs) < 0)
+        return false;
+    for (size_t i = 0; i < COUNT(local); i++) {
+        if ((uint32_t)fs.f_type == local[i])
+            return true;
+    }
+    return false;
+}
+
+/* There are kernels, or what passes for one, without locks of this kind. */
+bool latch_fits(int fd)
+{
+    struct flock lock = lock_of(0);
+
+    return is_local(fd) && fcntl(fd, F_OFD_GETLK, &lock) == 0;
 }
 
 /* `first` is different for each who comes: most find their slot at once. */
