@@ -16,13 +16,17 @@ static int tap_count, tap_failures;
 __attribute__((format(printf, 4, 5))) static bool tap_ok(bool pass, const char *file,
                                                          int line, const char *fmt, ...)
 {
+    char name[1024];
     va_list ap;
 
-    printf("%sok %d - ", pass ? "" : "not ", ++tap_count);
     va_start(ap, fmt);
-    vprintf(fmt, ap);
+    vsnprintf(name, sizeof(name), fmt, ap);
     va_end(ap);
-    puts("");
+    for (char *p = name; *p; p++) {
+        if (*p == '\n' || *p == '\r')
+            *p = ' '; /* a name is one line */
+    }
+    printf("%sok %d - %s\n", pass ? "" : "not ", ++tap_count, name);
     if (!pass)
         printf("# at %s:%d\n", file, line);
     tap_failures += !pass;
