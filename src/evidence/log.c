@@ -272,11 +272,13 @@ static int put_own(struct log *log, struct err *err)
     return lost ? put_gap(log, lost, err) : 0;
 }
 
+/* Where nothing may pass without evidence, a segment that is gone is seen at once. */
 static bool must_load(const struct log *log)
 {
     uint64_t suspect;
 
-    return !log->current || head_suspect(&log->head, &suspect) || look_is_due(log);
+    return !log->current || log->on_failure == LOG_BLOCK ||
+           head_suspect(&log->head, &suspect) || look_is_due(log);
 }
 
 /* An empty batch at the end of the log. */

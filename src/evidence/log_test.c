@@ -329,15 +329,20 @@ static void test_full_disk_leaves_a_gap(void)
     lab_remove(&l);
 }
 
-static void test_removed_under_us(void)
+/* Told at once to whoever blocks, and soon to the others. */
+static void test_removed_under_us(enum log_on_failure when)
 {
     struct lab l = lab_make();
     struct err err = { 0 };
-    struct log *log = lab_open(&l, &err);
+    struct log_options o = lab_options(&l);
+    struct log *log = NULL;
 
-    ok(log && lab_append(log, 0, NULL, &err) == 0, "append: %s", err.msg);
+    o.on_failure = when;
+    ok(log_open(&log, &o, &err) == 0 && lab_append(log, 0, NULL, &err) == 0, "append: %s",
+       err.msg);
     ok(file_remove_tree(l.audit, &err) == 0, "the directory goes");
-    usleep((LOG_LOOK_AFTER + 20) * 1000);
+    if (when == LOG_PASS)
+        usleep((LOG_LOOK_AFTER + 20) * 1000);
     ok(lab_append(log, 1, NULL, &err) < 0, "told: %s", err.msg);
     ok(access(l.audit, F_OK) < 0, "no new log in its place");
     ok(log_close(log, &err) < 0, "closing says it too: %s", err.msg);
@@ -415,7 +420,8 @@ int main(void)
     test_a_gap_holds_any_reason();
     test_sync_with_a_garbled_head();
     test_full_disk_leaves_a_gap();
-    test_removed_under_us();
+    test_removed_under_us(LOG_PASS);
+    test_removed_under_us(LOG_BLOCK);
     test_missing_lock_is_not_replaced();
     test_another_users_directory_is_refused();
     test_batch_limits();
