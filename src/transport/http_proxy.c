@@ -38,14 +38,32 @@ static bool is_below(str host, str name)
     return host.n == name.n || host.p[host.n - name.n - 1] == '.';
 }
 
+/* "10.0.0.0/8": are its first bits those of an address of n bytes? As in curl, 0 bits are
+ * no network. */
+static bool is_within(const uint8_t address[static 16], size_t n, str network)
+{
+    const char *slash = memchr(network.p, '/', network.n);
+    str name = str_first(network, slash ? (size_t)(slash - network.p) : network.n);
+    uint8_t wanted[16];
+    uint64_t bits = 0;
+    size_t whole;
+
+    if (!slash || address_of(wanted, name) != n ||
+        !u64_parse(&bits, str_skip(network, name.n + 1)) || bits == 0 || bits > 8 * n)
+        return false;
+    whole = bits / 8;
+    return memcmp(wanted, address, whole) == 0 &&
+           (bits % 8 == 0 || (wanted[whole] ^ address[whole]) >> (8 - bits % 8) == 0);
+}
+
 static bool is_named(str word, const struct url *to)
 {
     uint8_t wanted[16], mine[16];
     str host = str_from(to->host), name = word;
     uint16_t port = 0;
-    size_t n;
+    size_t n = address_of(mine, host);
 
-    if (str_is(word, "*"))
+    if (str_is(word, "*") || (n && is_within(mine, n, word)))
         return true;
     if (!address_of(wanted, word)) { /* ::1 needs no brackets where there is no port */
         bool dot = str_starts(word, STR("."));
@@ -55,7 +73,6 @@ static bool is_named(str word, const struct url *to)
     }
     if (port && port != to->port)
         return false;
-    n = address_of(mine, host);
     if (n)
         return address_of(wanted, name) == n && memcmp(wanted, mine, n) == 0;
     if (str_ends(host, STR(".")))

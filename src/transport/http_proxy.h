@@ -7,8 +7,8 @@
  *     http_proxy                 for http (HTTP_PROXY is what a CGI client may set); else
  *                                all_proxy, ALL_PROXY
  *     no_proxy, NO_PROXY         hosts without one, separated by commas or spaces: "*",
- *                                a name (and all below it), an address; with a port or
- * not
+ *                                a name (and all below it) or an address, with a port
+ *                                or not; a network ("10.0.0.0/8", "fd00::/8")
  *
  * An empty value is as good as none. The proxy is http://[user:password@]host[:port].
  */

@@ -11,6 +11,7 @@ const isOld = isUrl && /\/sse$/.test(command); // HTTP+SSE
 const asked = [];
 const heard = []; // notifications, as JSON
 const HEARING = 10000; // ms until we do not wait for one any more
+const TRIES = 5; // to see progress, on a machine that is busy
 
 async function makeV1(info, capabilities) {
     const { Client } = await import('@modelcontextprotocol/sdk/client/index.js');
@@ -91,8 +92,10 @@ const verbs = {
         Promise.all(Array.from({ length: times }, (_, i) => call(c, name, { ...given, a: i }))),
     progress: async (c, name, given) => {
         const seen = [];
-        const answer = await call(c, name, given, { onprogress: (p) => seen.push(p) });
-        return [answer, seen[0]]; // those in one read with the answer come too late for the SDK
+        let answer; // what comes in one read with it comes too late for the SDK: then once more
+        for (let i = 0; i < TRIES && !seen.length; i++)
+            answer = await call(c, name, given, { onprogress: (p) => seen.push(p) });
+        return [answer, seen[0]];
     },
     cancel: async (c, after, name, given) => {
         const stop = new AbortController();

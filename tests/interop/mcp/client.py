@@ -17,6 +17,7 @@ from mcp.client.sse import sse_client
 
 mode, plan, command, *args = sys.argv[1:]
 HEARING = 10  # s until we do not wait for a notification any more
+TRIES = 5  # to see progress, on a machine that is busy
 asked, heard = [], []
 warnings.simplefilter("ignore")  # what the newest version has not
 
@@ -88,7 +89,11 @@ async def progress(c, name, given):
     async def note(done, total, message):
         seen.append([done, total])
 
-    return await c.call_tool(name, given, progress_callback=note), seen[:1]
+    for _ in range(TRIES):  # what comes together with the answer comes too late
+        answer = await c.call_tool(name, given, progress_callback=note)
+        if seen:
+            break
+    return answer, seen[:1]
 
 
 async def server(c):
