@@ -364,42 +364,66 @@ static void close_listeners(struct http_server *s)
 
 /* On all addresses of the host that this machine has (it may have no IPv6). -1 with
  * errno. */
-static int listen_on_all(struct http_server *s, const struct addrinfo *list)
+static int listen_on_all(struct http_server *s, struct addrinfo *const lists[static 2])
 {
     int code = EADDRNOTAVAIL;
 
     s->port = s->options.port;
-    for (const struct addrinfo *a = list; a; a = a->ai_next) {
-        if (s->listener_count == HTTP_SERVER_ADDRESSES || listen_on(s, a) == 0)
-            continue;
-        code = errno;
-        if (code == EADDRNOTAVAIL || code == EAFNOSUPPORT)
-            continue;
-        close_listeners(s);
-        break;
+    for (size_t i = 0; i < 2; i++) {
+        for (const struct addrinfo *a = lists[i]; a; a = a->ai_next) {
+            if (s->listener_count == HTTP_SERVER_ADDRESSES || listen_on(s, a) == 0)
+                continue;
+            code = errno;
+            if (code == EADDRNOTAVAIL || code == EAFNOSUPPORT)
+                continue;
+            close_listeners(s);
+            errno = code;
+            return -1;
+        }
     }
     errno = code;
     return s->listener_count ? 0 : -1;
 }
 
-static int start_listening(struct http_server *s, struct err *err)
+/* "localhost" is both addresses of this machine to itself (RFC 6761), whatever its files
+ * say of the name. As getaddrinfo(). */
+static int look_up(struct addrinfo *lists[static 2], const char *host)
 {
     const struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE };
+    bool local = str_equal_nocase(str_from(host), STR("localhost"));
+    int code = getaddrinfo(local ? "127.0.0.1" : host, NULL, &hints, &lists[0]);
+
+    if (code == 0 && local && getaddrinfo("::1", NULL, &hints, &lists[1]) != 0)
+        lists[1] = NULL;
+    return code;
+}
+
+static void free_addresses(struct addrinfo *const lists[static 2])
+{
+    for (size_t i = 0; i < 2; i++) {
+        if (lists[i])
+            freeaddrinfo(lists[i]);
+    }
+}
+
+static int start_listening(struct http_server *s, struct err *err)
+{
     const char *host = s->options.host;
-    struct addrinfo *list = NULL;
-    int code = getaddrinfo(host, NULL, &hints, &list), r = -1;
+    struct addrinfo *lists[2] = { NULL, NULL };
+    int code = look_up(lists, host), r = -1;
 
     if (code != 0)
-        return err_set(err, ERR_NOTFOUND, "cannot listen on '%s': %s", host,
-                       gai_strerror(code));
+        return err_set(err, ERR_NOTFOUND,
+                       "cannot listen on '%s': no address is found for that name (%s)",
+                       host, gai_strerror(code));
     for (int i = 0; i < PORT_TRIES && r < 0; i++) {
-        r = listen_on_all(s, list);
+        r = listen_on_all(s, lists);
         if (s->options.port || errno != EADDRINUSE)
             break; /* only a port that we chose can be another one */
     }
     if (r < 0)
         err_errno(err, "cannot listen on '%s', port %u", host, s->options.port);
-    freeaddrinfo(list);
+    free_addresses(lists);
     return r;
 }
 

@@ -16,6 +16,8 @@ static const char *split(str text, str *host, str *port)
 {
     const char *colon = text.n ? memrchr(text.p, ':', text.n) : NULL;
 
+    if (memmem(text.p ? text.p : "", text.n, "://", 3))
+        return "it is a URL; give host and port only, as in '127.0.0.1:8080'";
     if (!colon || str_ends(text, STR("]")))
         return "there is no port behind it, as in '127.0.0.1:8080'";
     *host = str_first(text, (size_t)(colon - text.p));

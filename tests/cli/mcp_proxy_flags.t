@@ -63,6 +63,8 @@ refused "none" --listen 127.0.0.1:0 --tls-cert "$work/none" --tls-key "$work/non
 refused "--allow-origin is as a browser sends it" --listen 127.0.0.1:0 --allow-origin a.example
 run key generate assay-local # else its making is said, too
 refused "cannot listen" --listen 192.0.2.1:0 --listen-any
+refused "no address is found for that name" --listen no-such-host.invalid:0 --listen-any
+refused "it is a URL; give host and port only, as in '127.0.0.1:8080'" --listen http://127.0.0.1:8080
 refused "cannot open" --policy p.yaml
 refused "it is one of off, warn, strict" --pin x
 refused "is for --profile guard" --show-denied-tools
