@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/codec.h"
 #include "base/err.h"
@@ -273,6 +274,20 @@ static int check_origin(const char *origin, struct err *err)
                    origin);
 }
 
+/* A group may be meant (Debian has one for keys); everybody is not. */
+static void warn_of_open_key(struct proxy_run *r, const char *path)
+{
+    struct stat st;
+    char sentence[FILE_PATH_MAX + 100];
+
+    if (stat(path, &st) < 0 || !(st.st_mode & (S_IROTH | S_IWOTH)))
+        return;
+    snprintf(sentence, sizeof(sentence),
+             "the key of --tls-key is open to everybody on this machine: chmod 600 %s",
+             path);
+    status_note(&r->status, sentence);
+}
+
 static int read_tls(struct proxy_run *r, struct err *err)
 {
     const struct proxy_flags *f = r->flags;
@@ -282,6 +297,8 @@ static int read_tls(struct proxy_run *r, struct err *err)
     if (f->tls_cert &&
         tls_identity_new(&r->front.identity, f->tls_cert, f->tls_key, err) < 0)
         return err_wrap(err, "--tls-cert, --tls-key");
+    if (f->tls_key)
+        warn_of_open_key(r, f->tls_key);
     return 0;
 }
 

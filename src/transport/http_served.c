@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading requests off one connection: a part of http_server. */
+#include <stdio.h>
+
 #include "base/err.h"
 #include "transport/http_server_internal.h"
 
@@ -98,6 +100,22 @@ static void refuse(struct served *c, unsigned status, const char *why, bool has_
     http_reply(&c->request, status, buf_str(&headers), buf_str(&body));
     buf_release(&headers);
     buf_release(&body);
+}
+
+/* It is told why, in plain HTTP, and what it asks for is not even read. */
+static void refuse_plain(struct served *c)
+{
+    struct http_server *s = c->server;
+    char sentence[200];
+
+    if (hooks(c)->say && now(c) >= s->plain_until) {
+        s->plain_until = now(c) + HTTP_SERVER_SAY_WAIT;
+        snprintf(sentence, sizeof(sentence),
+                 "%s speaks plain HTTP to this port, which speaks TLS: use https://",
+                 c->peer);
+        hooks(c)->say(s->options.ctx, sentence);
+    }
+    refuse(c, 400, "this port speaks TLS: use https://", false);
 }
 
 /* --- bodies --- */
@@ -286,6 +304,10 @@ static void on_bytes(void *ctx, str bytes)
 
     if (c->dead || c->lingering)
         return;
+    if (c->link.lacks_tls) {
+        refuse_plain(c);
+        return;
+    }
     if (c->in.n == 0)
         bytes = serve(c, bytes);
     if (c->dead || c->lingering || bytes.n == 0) {

@@ -6,8 +6,8 @@
  *
  * One request at a time per connection; what is pipelined waits. A request that is no
  * HTTP is answered by status, and the connection is closed; the body of that answer is
- * the owner's (`refusal`). Every wait has an end: see the limits. Nothing is called back
- * inside a call of the owner's.
+ * the owner's (`refusal`). So is one without TLS where there should be. Every wait has an
+ * end: see the limits. Nothing is called back inside a call of the owner's.
  *
  * Whoever asks may close the direction that it writes to, and still gets its answer: TCP
  * does not tell that from going away. So the end of what a client sends means that it is
@@ -53,6 +53,7 @@ struct tls_identity;
 #define HTTP_SERVER_STALL_WAIT  60000  /* ms in which nothing queued is taken: closed */
 #define HTTP_SERVER_LINGER_WAIT 3000   /* ms that a closed client is still listened to */
 #define HTTP_SERVER_ACCEPT_WAIT 1000   /* ms of pause when no descriptor is left */
+#define HTTP_SERVER_SAY_WAIT    10000 /* ms until the next client without TLS is told of */
 
 /* Called from the loop. Each may be NULL but on_request and on_gone. */
 struct http_server_events {

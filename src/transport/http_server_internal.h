@@ -77,6 +77,7 @@ struct http_server {
     size_t count, open_requests;
     size_t bodies;          /* bytes */
     uint64_t pause_until;   /* no descriptor was left; loop time */
+    uint64_t plain_until;   /* a client without TLS was told of; loop time */
     bool paused, finishing; /* nobody is accepted */
     bool said;              /* that no descriptor is left */
     struct buf scratch;     /* what is written next */

@@ -194,6 +194,31 @@ static const char tls_client[] =
     "s.suppress_ragged_eofs = False\n"
     "assert len(hear(None)) > 24 << 20\n";
 
+/* Nothing that comes without TLS is asked of the owner. */
+static void test_plain(struct house *h)
+{
+    static const char *const said[] = { "GET /echo HTTP/1.1\r\nHost: h\r\n\r\n", "P",
+                                        "POST /echo HTTP/1.1\r\nContent-Length: 0\r\n"
+                                        "\r\nGET /echo HTTP/1.1\r\n\r\n" };
+    int before = h->heads + h->requests, told = h->said, fd;
+
+    for (size_t i = 0; i < COUNT(said); i++) {
+        fd = call(h);
+        send_text(fd, said[i]);
+        ok(hears(fd, "refused 400 nothing: this port speaks TLS: use https://"),
+           "who speaks no TLS is told so (%zu)", i);
+        shutdown(fd, SHUT_WR);
+        ok(is_closed(fd), "and turned away");
+        close(fd);
+    }
+    fd = call(h);
+    send_text(fd, "get /");
+    ok(is_closed(fd), "who speaks neither is turned away");
+    close(fd);
+    ok(h->heads + h->requests == before, "and none of that is served");
+    ok(h->said == told + 1, "all of that is told once");
+}
+
 static void test_tls(void)
 {
     static const struct {
@@ -222,10 +247,7 @@ static void test_tls(void)
         ok((shell("timeout 20 python3 client.py %u %s", h.port, rows[i].how) == 0) ==
                rows[i].works,
            "%s", rows[i].what);
-    fd = call(&h);
-    send_text(fd, "GET /echo HTTP/1.1\r\nHost: h\r\n\r\n");
-    ok(is_closed(fd), "who speaks no TLS is turned away");
-    close(fd);
+    test_plain(&h);
     fd = call(&h);
     send_text(fd, "\x16\x03\x01");
     ok(is_closed(fd), "who begins TLS and does not go on, too");

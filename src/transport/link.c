@@ -105,11 +105,24 @@ static int take_records(struct link *l, struct err *err)
     return 0;
 }
 
+/* A record of TLS begins with a number below 32. */
+static void look_for_tls(struct link *l, str bytes)
+{
+    l->heard = true;
+    if (bytes.n == 0 || bytes.p[0] < 'A' || bytes.p[0] > 'Z')
+        return;
+    tls_free(l->tls);
+    l->tls = NULL;
+    l->lacks_tls = l->open = true;
+}
+
 static void on_bytes(void *ctx, str bytes)
 {
     struct link *l = ctx;
     struct err err = { 0 };
 
+    if (l->tls && l->accepted && !l->heard)
+        look_for_tls(l, bytes);
     if (!l->tls)
         l->events->on_bytes(l->ctx, bytes);
     else if (tls_feed(l->tls, bytes, &err) < 0 || take_records(l, &err) < 0)

@@ -51,6 +51,8 @@ struct link {
     struct channel channel;
     bool has_channel, open, closed, looking;
     bool accepted;            /* the peer came to us */
+    bool heard;               /* and has said something */
+    bool lacks_tls;           /* though there is an identity: see link_accept() */
     bool ended, finished;     /* it will say no more; neither shall we */
     bool through;             /* the proxy's tunnel is there */
     struct http_head *answer; /* of the proxy, while it is asked */
@@ -68,7 +70,9 @@ MUST_CHECK int link_open(struct link *l, const struct link_options *options,
 
 /* The serving side of a connected descriptor, which is the link's from here on, whatever
  * the answer is. Without an identity it is plain and open at once (no on_open). Whoever
- * accepts limits the time that TLS may take.
+ * accepts limits the time that TLS may take. If the peer begins with a letter, as HTTP
+ * does and TLS does not, the link becomes plain, and `lacks_tls`: that can be answered,
+ * and nothing else should be.
  *
  * Here on_end(NULL) is the end of reading only: the peer may have closed no more than its
  * own direction, so that an answer can still be written. */

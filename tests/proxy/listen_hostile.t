@@ -7,6 +7,7 @@
 Each case ends with a client that behaves and is served, and with evidence that verifies.
 """
 import json
+import os
 import shutil
 import socket
 import ssl
@@ -402,8 +403,10 @@ def case_tls(c):
         return
     path, _ = certificate("front", "IP:127.0.0.1", "DNS:localhost")
     other, _ = certificate("front_other", "IP:127.0.0.1")
+    os.chmod(path + ".key", 0o640)
     c.listen("tools", "--tls-cert", path, "--tls-key", path + ".key")
     ok(c.url.startswith("https://"), "its URL", c.url)
+    same(notes(c, "tls"), [], "a key that a group may read is nobody's business")
     trust = ssl.create_default_context(cafile=path)
     client = Client(c.place, tls=trust).open()
     same(client.call(1, x="x" * (1 << 20))["result"]["echo"], {"x": "x" * (1 << 20)}, "a call")
@@ -424,11 +427,10 @@ def case_tls(c):
         ok(True, "TLS 1.1 is refused")
     conn = Conn(c.place)
     conn.ask("POST", "/mcp", initialize())
-    try:
-        data = conn.file.read(16)
-    except OSError:
-        data = b""
-    ok(not data.startswith(b"HTTP/1.1 200"), "plain HTTP gets nothing", data)
+    answer = conn.answer()
+    same((answer.status, answer.message()["error"]["message"]),
+         (400, "this port speaks TLS: use https://"), "plain HTTP is told so")
+    ok(soon(lambda: notes(c, "127.0.0.1 speaks plain HTTP")), "and so is whoever runs it", c.said)
     conns = [Conn(c.place) for _ in range(50)]
     for conn in conns:
         conn.send(b"\x16\x03\x01\x02\x00\x01")
@@ -438,6 +440,26 @@ def case_tls(c):
     cut = Conn(c.place, trust)
     cut.ask("POST", "/mcp", headers={"Content-Length": "100", "Content-Type": "application/json"})
     cut.close()
+    conclude(c, client)
+
+
+def notes(c, text):
+    """What it said on stderr, with this in it."""
+    return [s["message"] for s in c.told("note") if text in s["message"]]
+
+
+def case_open_key(c):
+    """A key that everybody may read is used, and said."""
+    if not shutil.which("openssl"):
+        tap.skip("a key that everybody may read", "openssl is not installed")
+        return
+    path, _ = certificate("front_open", "IP:127.0.0.1")
+    os.chmod(path + ".key", 0o644)
+    c.listen("tools", "--tls-cert", path, "--tls-key", path + ".key")
+    client = Client(c.place, tls=ssl.create_default_context(cafile=path)).open()
+    same(notes(c, "tls"),
+         [f"the key of --tls-key is open to everybody on this machine: chmod 600 {path}.key"],
+         "a key that everybody may read is said once")
     conclude(c, client)
 
 
