@@ -91,13 +91,25 @@ static bool is_known_version(str version)
     return false;
 }
 
-/* What a server behind us would say itself is left to it. */
+static bool is_blank(str text)
+{
+    while (text.n && memchr(" \t\r\n", text.p[0], 4))
+        text = str_skip(text, 1);
+    return text.n == 0;
+}
+
+/* What a server behind us would say itself is left to it; but nothing is no message, and
+ * is not sent to anybody. */
 static bool check_body(struct front *f, struct http_request *r)
 {
     const struct peek *p = &f->peek;
     str version = http_head_find(r->head, "MCP-Protocol-Version", NULL);
     const char *wrong;
 
+    if (!p->is_json && is_blank(r->body)) {
+        front_refuse(f, r, 400, -32700, STR(""), "the body is empty");
+        return false;
+    }
     if (front_is_far(f) && (!p->is_stateless || p->is_batch))
         return true;
     if (!p->is_json || !p->is_rpc) {
@@ -399,7 +411,8 @@ static void take_legacy_post(struct front *f, struct http_request *r)
     }
     peek_read(&f->peek, r->body);
     if (!f->peek.is_json) {
-        front_refuse(f, r, 400, -32700, STR(""), "the body is no JSON");
+        front_refuse(f, r, 400, -32700, STR(""), "%s",
+                     is_blank(r->body) ? "the body is empty" : "the body is no JSON");
         return;
     }
     v = visit_new(s, r, VISIT_POST, &err);

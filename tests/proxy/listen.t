@@ -82,6 +82,7 @@ def case_unknown(c):
     for what, body, headers, want in (
             ("no JSON", b"{]", {}, (400, -32700)), ("no message", {"a": 1}, {}, (400, -32600)),
             ("an empty batch", [], {}, (400, -32600)), ("nothing", b"", {}, (400, -32700)),
+            ("blanks", b" \r\n", {}, (400, -32700)),
             ("another type", tool(1), {"Content_Type": "text/plain"}, (415, -32000)),
             ("a version of the future", tool(1), {"MCP_Protocol_Version": "2031-01-01"},
              (400, -32000)),

@@ -33,6 +33,10 @@ def case_session(c):
     client = c.client()
     same(client.session, "s1", "the session is called what the server calls it")
     same(client.post(ask(None, "notifications/x")).status, 202, "a notification: 202")
+    for what, body in (("nothing", b""), ("blanks", b" \t\r\n")):
+        seen, answer = len(server.seen), client.post(body)
+        same((answer.status, answer.code(), len(server.seen)), (400, -32700, seen),
+             f"{what}: 400, and the server is not asked")
     same(client.call(1)["id"], 1, "a call")
     same((client.close(), server.seen[-1].method), (200, "DELETE"), "DELETE goes on")
     same(server.seen[-1].headers["mcp-session-id"], "s1", "with the session")
