@@ -16,7 +16,7 @@ static char read_buffer[CHANNEL_READ_BYTES];
 
 static void handle_readable(struct channel *s)
 {
-    struct err why = { 0 };
+    UNINITIALIZED struct err why;
     ssize_t n = read(s->fd, read_buffer, sizeof(read_buffer));
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -65,7 +65,7 @@ static ssize_t write_some(struct channel *s, str bytes)
 static void handle_writable(struct channel *s)
 {
     ssize_t n = write_some(s, str_skip(buf_str(&s->queue), s->sent));
-    struct err why = { 0 };
+    UNINITIALIZED struct err why;
 
     if (n < 0) {
         err_errno(&why, "write");

@@ -272,7 +272,7 @@ void client_soon(struct http_client *c)
 /* A message that is half delivered must not be taken for a whole one. */
 static void abandon(struct exchange *x)
 {
-    const struct err why = { ERR_PEER, "the server did not end its message" };
+    static const struct err why = { ERR_PEER, "the server did not end its message" };
     struct http_client *c = x->client;
     bool speaking = x->speaking && x->state == EXCHANGE_RUNNING;
 

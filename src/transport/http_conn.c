@@ -54,7 +54,7 @@ static void finish(struct http_conn *c)
 static bool take_body(struct http_conn *c, str *in)
 {
     enum http_verdict v;
-    struct err err = { 0 };
+    UNINITIALIZED struct err err;
     str content;
 
     do {
@@ -99,7 +99,7 @@ static bool begin_body(struct http_conn *c)
 
 static bool take_head(struct http_conn *c, str *in)
 {
-    struct err err = { 0 };
+    UNINITIALIZED struct err err;
     size_t used;
 
     switch (http_head_feed(&c->head, *in, &used)) {
@@ -155,8 +155,9 @@ static void on_open(void *ctx)
 static void on_end(void *ctx, const struct err *why)
 {
     struct http_conn *c = ctx;
-    const struct err cut = { ERR_PEER, "the server closed the connection in its answer" };
-    const struct err none = { ERR_PEER, "the server closed the connection" };
+    static const struct err cut = { ERR_PEER,
+                                    "the server closed the connection in its answer" };
+    static const struct err none = { ERR_PEER, "the server closed the connection" };
 
     if (!why && c->ctx && c->has_head && http_body_end(&c->body) == HTTP_DONE) {
         c->body.reusable = false;
@@ -199,11 +200,14 @@ int http_conn_request(struct http_conn *c, str head, str body,
     http_head_reset(&c->head);
     c->events = events;
     c->first.max = FIRST_MAX;
-    buf_add(&c->first, head);
-    buf_add(&c->first, body);
-    if (buf_check(&c->first, "a request", err) < 0)
-        return -1;
-    if (c->link.open && link_write(&c->link, buf_str(&c->first), err) < 0)
+    if (!c->link.open || body.n) {
+        buf_add(&c->first, head);
+        buf_add(&c->first, body);
+        if (buf_check(&c->first, "a request", err) < 0)
+            return -1;
+        head = buf_str(&c->first);
+    }
+    if (c->link.open && link_write(&c->link, head, err) < 0)
         return -1;
     if (c->link.open)
         buf_release(&c->first);

@@ -14,6 +14,7 @@
 #include "base/str.h"
 
 struct err;
+struct http_head;
 
 /* "POST /mcp HTTP/1.1" */
 MUST_CHECK int http_put_request(struct buf *out, str method, str target, struct err *err);
@@ -24,6 +25,10 @@ MUST_CHECK int http_put_status(struct buf *out, unsigned status, str reason,
 
 /* "Name: value"; the value without spaces at its ends. */
 MUST_CHECK int http_put_header(struct buf *out, str name, str value, struct err *err);
+
+/* Header number i of a head that was read: it is known to be one. */
+MUST_CHECK int http_put_same(struct buf *out, const struct http_head *h, size_t i,
+                             struct err *err);
 
 void http_put_end(struct buf *out); /* the empty line */
 

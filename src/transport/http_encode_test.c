@@ -34,6 +34,21 @@ static void test_a_request_is_read_back(void)
        "and read back");
 }
 
+static void test_a_header_is_written_as_it_was_read(void)
+{
+    static const char text[] = "HTTP/1.1 200 OK\r\nx-A:b  c \r\nEmpty:\r\n\r\n";
+    CLEANUP(http_head_release) struct http_head h;
+    CLEANUP(buf_release) struct buf b = { 0 };
+    struct err err = { 0 };
+    size_t used;
+
+    http_head_init(&h, HTTP_RESPONSE);
+    ok(http_head_feed(&h, str_from(text), &used) == HTTP_DONE && h.count == 2 &&
+           http_put_same(&b, &h, 0, &err) == 0 && http_put_same(&b, &h, 1, &err) == 0 &&
+           str_is(buf_str(&b), "x-A: b  c\r\nEmpty: \r\n"),
+       "name and value of a header that was read, written anew");
+}
+
 static void test_a_response_is_read_back(void)
 {
     CLEANUP(buf_release) struct buf b = { 0 }, out = { 0 };
@@ -149,6 +164,7 @@ static void test_limits(void)
 int main(void)
 {
     test_a_request_is_read_back();
+    test_a_header_is_written_as_it_was_read();
     test_a_response_is_read_back();
     test_what_cannot_be_read_back_is_not_written();
     test_statuses_that_are_not_written();

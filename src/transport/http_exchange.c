@@ -224,8 +224,8 @@ static void listen_to(struct http_client *c)
 
 static void end_post(struct exchange *x, const struct err *why)
 {
-    const struct err silent = { ERR_PEER,
-                                "the server ended its answer without a result" };
+    static const struct err silent = { ERR_PEER,
+                                       "the server ended its answer without a result" };
     struct http_client *c = x->client;
 
     note_answer(x);
@@ -253,8 +253,8 @@ static void conclude(struct exchange *x, const struct err *why)
     bool events = x->status / 100 == 2 && x->content == CONTENT_EVENTS;
 
     if (x->speaking && x->state != EXCHANGE_DEAD) {
-        const struct err cut = { ERR_PEER,
-                                 "the server ended in the middle of a message" };
+        static const struct err cut = { ERR_PEER,
+                                        "the server ended in the middle of a message" };
 
         client_kill(x);
         c->options.hooks->cut(c->options.ctx, why ? why : &cut);

@@ -94,6 +94,7 @@ static inline bool http_is(char c, enum http_class wanted)
 }
 
 bool http_all(str s, enum http_class wanted); /* every byte; true when empty */
+size_t http_text_length(str s);               /* bytes before the first that is no text */
 
 /* Around a header's value only spaces go: nginx, for one, takes a tab for a part of it,
  * so that a length or coding behind a tab has two readings and must have none. */

@@ -233,6 +233,27 @@ static void test_words(void)
        "trimming");
 }
 
+/* Wherever the first byte stands that is none, and whatever is around it. */
+static void test_the_length_of_a_text(void)
+{
+    size_t wrong = 0;
+
+    for (int c = 0; c < 256; c++) {
+        for (size_t at = 0; at < 24; at++) {
+            char s[24];
+
+            memset(s, at % 3 == 0 ? 'a' : at % 3 == 1 ? '\xff' : '\t', sizeof(s));
+            s[at] = (char)c;
+            for (size_t n = 0; n <= sizeof(s); n++) {
+                size_t want = n > at && !http_is((char)c, HTTP_TEXT) ? at : n;
+
+                wrong += http_text_length(str_of(s, n)) != want;
+            }
+        }
+    }
+    ok(wrong == 0, "a text ends at the first byte that is none");
+}
+
 int main(void)
 {
     test_refusals_have_a_name_a_status_and_a_reason();
@@ -240,5 +261,6 @@ int main(void)
     test_targets();
     test_hosts();
     test_words();
+    test_the_length_of_a_text();
     return tap_done();
 }

@@ -59,14 +59,26 @@ str http_head_value(const struct http_head *h, size_t i)
     return text_of(h, h->headers[i].value);
 }
 
-str http_head_find(const struct http_head *h, const char *name, size_t *many)
+/* The bit of a name, the same in any case. Most headers that are looked for are not
+ * there. */
+static uint32_t mark_of(str name)
 {
-    str wanted = str_from(name), found = { NULL, 0 };
-    size_t count = 0;
+    return 1u << ((name.n * 5 + ((uint8_t)name.p[0] | 0x20u)) % 32);
+}
 
-    for (size_t i = 0; i < h->count; i++) {
-        if (h->headers[i].name.n != wanted.n ||
-            !str_equal_nocase(http_head_name(h, i), wanted))
+/* In any case, but most are written as we write them. */
+static bool is_name(str a, str b)
+{
+    return a.n == b.n && (memcmp(a.p, b.p, a.n) == 0 || str_equal_nocase(a, b));
+}
+
+str http_head_find_str(const struct http_head *h, str name, size_t *many)
+{
+    size_t n = h->marks & mark_of(name) ? h->count : 0, count = 0;
+    str found = { NULL, 0 };
+
+    for (size_t i = 0; i < n; i++) {
+        if (!is_name(http_head_name(h, i), name))
             continue;
         if (count++ == 0)
             found = http_head_value(h, i);
@@ -107,7 +119,6 @@ static str take_word(str *rest)
 static int take_request_line(struct http_head *h, str line)
 {
     str method = take_word(&line), target = take_word(&line);
-    struct http_target parts;
     enum http_refusal r;
 
     if (!http_method_valid(method))
@@ -116,7 +127,7 @@ static int take_request_line(struct http_head *h, str line)
         return refuse(h, HTTP_TARGET_LONG);
     if (str_is(method, "CONNECT"))
         return refuse(h, HTTP_CONNECT);
-    if ((r = http_target_parse(&parts, target)) != HTTP_NONE)
+    if ((r = http_target_parse(&h->parts, target)) != HTTP_NONE)
         return refuse(h, r);
     h->first[0] = span_of(h, method);
     h->first[1] = span_of(h, target);
@@ -173,6 +184,7 @@ static int take_header(struct http_head *h, str line)
     if (make_room(h) < 0)
         return -1;
     h->headers[h->count++] = (struct http_header){ span_of(h, name), span_of(h, value) };
+    h->marks |= mark_of(name);
     return 0;
 }
 
@@ -240,6 +252,7 @@ static int take_expectation(struct http_head *h)
     return 0;
 }
 
+/* A head that came in pieces has moved since its first line was read. */
 static void set_spans(struct http_head *h)
 {
     if (h->kind == HTTP_RESPONSE) {
@@ -248,7 +261,8 @@ static void set_spans(struct http_head *h)
     }
     h->method = text_of(h, h->first[0]);
     h->target = text_of(h, h->first[1]);
-    http_target_parse(&h->parts, h->target);
+    if (h->own.n)
+        http_target_parse(&h->parts, h->target);
     h->host = http_head_find(h, "Host", NULL);
 }
 
@@ -310,21 +324,21 @@ static int refuse_byte(struct http_head *h, char c)
 static int scan_line(struct http_head *h)
 {
     const char *p = h->block.p;
-    size_t stop = h->line + line_max(h);
+    size_t stop = h->line + line_max(h), at = h->at;
 
     if (stop > h->block.n)
         stop = h->block.n;
-    while (h->at < stop && http_is(p[h->at], HTTP_TEXT))
-        h->at++;
-    if (h->at == h->block.n)
+    at += http_text_length(str_of(p + at, stop - at));
+    h->at = at;
+    if (at == h->block.n)
         return 0;
-    if (http_is(p[h->at], HTTP_TEXT))
+    if (http_is(p[at], HTTP_TEXT))
         return refuse_length(h);
-    if (p[h->at] != '\r')
-        return refuse_byte(h, p[h->at]);
-    if (h->at + 1 == h->block.n)
+    if (p[at] != '\r')
+        return refuse_byte(h, p[at]);
+    if (at + 1 == h->block.n)
         return 0;
-    return p[h->at + 1] == '\n' ? 1 : refuse_byte(h, '\r');
+    return p[at + 1] == '\n' ? 1 : refuse_byte(h, '\r');
 }
 
 static void scan(struct http_head *h)
@@ -401,14 +415,17 @@ static str take_item(str *rest)
 bool http_list_next(struct http_list *l, const struct http_head *h, const char *name,
                     str *item)
 {
+    str wanted = str_from(name);
+
+    if (!(h->marks & mark_of(wanted)))
+        return false;
     for (;;) {
         while (l->rest.n) {
             *item = take_item(&l->rest);
             if (item->n)
                 return true;
         }
-        while (l->next < h->count &&
-               !str_equal_nocase(http_head_name(h, l->next), str_from(name)))
+        while (l->next < h->count && !is_name(http_head_name(h, l->next), wanted))
             l->next++;
         if (l->next == h->count)
             return false;

@@ -50,9 +50,9 @@ struct http_head {
     struct http_target parts; /* of its target */
     str host;                 /* as sent; NULL pointer when HTTP/1.0 has none */
     unsigned status;          /* of a response */
+    unsigned minor;           /* of the version: 0 or 1 */
     str reason;
-    unsigned minor; /* of the version: 0 or 1 */
-    size_t count;   /* of headers */
+    size_t count; /* of headers */
     bool chunked, has_length;
     uint64_t length;
     bool keep_alive;      /* the sender will use the connection again */
@@ -62,6 +62,7 @@ struct http_head {
     enum http_verdict verdict;
 
     enum http_kind kind; /* from here on: its own affair */
+    uint32_t marks; /* of the names of all headers: what is not marked is not there */
     bool started, blank; /* the first line has come; an empty one before it */
     size_t line, at;     /* where the present line begins, how far it is read */
     struct http_span first[2];
@@ -91,7 +92,12 @@ str http_head_value(const struct http_head *h, size_t i);
 
 /* The value of the first header of that name in any case; NULL pointer when there is
  * none. *many, when asked for, is how many there are. */
-str http_head_find(const struct http_head *h, const char *name, size_t *many);
+str http_head_find_str(const struct http_head *h, str name, size_t *many);
+static inline str http_head_find(const struct http_head *h, const char *name,
+                                 size_t *many)
+{
+    return http_head_find_str(h, str_from(name), many);
+}
 
 /* Walk the elements of a list that may be spread over several headers of one name:
  *     struct http_list l = { 0 };

@@ -43,8 +43,13 @@ static bool write_head(struct buf *out, const struct http_head *h)
     for (size_t i = 0; i < h->count; i++) {
         str name = http_head_name(h, i), value = http_head_value(h, i);
         bool fits = name.n + 2 + value.n <= HTTP_HEADER_MAX;
+        size_t from = out->n, n;
 
         must((http_put_header(out, name, value, &err) == 0) == fits);
+        n = out->n - from;
+        must((http_put_same(out, h, i, &err) == 0) == fits);
+        must(out->n == from + 2 * n && memcmp(out->p + from, out->p + from + n, n) == 0);
+        out->n -= n;
         if (!fits)
             return false;
     }

@@ -61,8 +61,9 @@ static void give_up(struct http_client *c, const struct err *why)
 
 static void on_silent(void *ctx)
 {
-    const struct err silent = { ERR_TIMEOUT,
-                                "the server opens a stream but names no endpoint" };
+    static const struct err silent = {
+        ERR_TIMEOUT, "the server opens a stream but names no endpoint"
+    };
     struct exchange *x = ctx;
 
     if (x->state == EXCHANGE_RUNNING && legacy_is_asking(x))
@@ -128,8 +129,8 @@ void legacy_take_endpoint(struct exchange *x)
 
 void legacy_stream_ended(struct exchange *x, const struct err *why)
 {
-    const struct err ended = { ERR_PEER,
-                               "the server ended its stream, and so the session" };
+    static const struct err ended = { ERR_PEER,
+                                      "the server ended its stream, and so the session" };
     struct http_client *c = x->client;
     bool asking = legacy_is_asking(x);
 

@@ -18,7 +18,7 @@ static const struct served *const_served_of(const struct http_request *r)
 
 void served_send(struct served *c, str bytes)
 {
-    struct err ignored;
+    UNINITIALIZED struct err ignored;
 
     if (!c->dead && bytes.n && link_write(&c->link, bytes, &ignored) < 0)
         served_die(c);
@@ -116,7 +116,7 @@ static int put_head(struct served *c, unsigned status, str headers, uint64_t len
 {
     struct http_server *s = c->server;
     struct buf *out = &s->scratch;
-    struct err ignored;
+    UNINITIALIZED struct err ignored;
 
     buf_reset(out);
     if (http_put_status(out, status, (str){ 0 }, &ignored) < 0)

@@ -191,7 +191,7 @@ static void begin_request(struct served *c, bool some_came)
 {
     struct http_server *s = c->server;
     bool go_on = true;
-    struct err err;
+    UNINITIALIZED struct err err;
 
     if (http_head_keep(&c->head, &err) < 0) {
         refuse(c, 503, "there is no memory for the head", false);

@@ -119,7 +119,7 @@ static void look_for_tls(struct link *l, str bytes)
 static void on_bytes(void *ctx, str bytes)
 {
     struct link *l = ctx;
-    struct err err = { 0 };
+    UNINITIALIZED struct err err;
 
     if (l->tls && l->accepted && !l->heard)
         look_for_tls(l, bytes);
@@ -210,7 +210,7 @@ static void on_tunnel_bytes(void *ctx, str bytes)
 
 static void on_tunnel_end(void *ctx, const struct err *why)
 {
-    const struct err closed = { ERR_PEER, "it closed the connection" };
+    static const struct err closed = { ERR_PEER, "it closed the connection" };
 
     end(ctx, why ? why : &closed);
 }
