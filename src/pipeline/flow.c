@@ -19,7 +19,7 @@ void flow_send(struct relay *r, enum direction d, struct exchange *x, str bytes,
                bool *sent)
 {
     struct endpoint *e = r->side[d];
-    struct err err;
+    UNINITIALIZED struct err err;
 
     *sent = bytes.n == 0 || e->type->send(e, x, bytes, end, &err) == 0;
     if (!*sent && d == TO_CLIENT && e->type->answers)
@@ -123,12 +123,20 @@ static bool has_lines(const struct relay *r, enum direction d)
     return r->side[d]->type->is_lines;
 }
 
+static void blank(struct buf *b, char c)
+{
+    char *at = b->p, *end = at + b->n;
+
+    while (at < end && (at = memchr(at, c, (size_t)(end - at))))
+        *at++ = ' ';
+}
+
 /* On stdio a message is a line: what came over HTTP without an end gets one, and line
  * ends inside of it, which can only stand between the parts of a JSON text, are spaces.
  */
 static str as_line(struct relay *r, enum direction d, str bytes, bool end)
 {
-    struct err err = { 0 };
+    UNINITIALIZED struct err err;
 
     if (!has_lines(r, d) || has_lines(r, other(d)))
         return bytes;
@@ -137,10 +145,8 @@ static str as_line(struct relay *r, enum direction d, str bytes, bool end)
     r->line.max = 2 * INTAKE_WHOLE;
     buf_reset(&r->line);
     buf_add(&r->line, bytes);
-    for (size_t i = 0; i < r->line.n; i++) {
-        if (r->line.p[i] == '\n' || r->line.p[i] == '\r')
-            r->line.p[i] = ' ';
-    }
+    blank(&r->line, '\n');
+    blank(&r->line, '\r');
     if (end)
         buf_add_char(&r->line, '\n');
     if (buf_check(&r->line, "a message as a line", &err) == 0)
@@ -258,7 +264,7 @@ static void pass_on(struct relay *r, enum direction d, struct exchange *x,
 /* What we say ourselves goes the way of what it tells of. */
 static void send_own(struct relay *r, enum direction to, struct exchange *x, str bytes)
 {
-    struct err ignored;
+    UNINITIALIZED struct err ignored;
 
     if (bytes.n && (!is_gated(r) || hold_answer(r, to, x, bytes, &ignored) < 0))
         flow_say(r, to, x, bytes);
@@ -275,7 +281,7 @@ static void let_go(struct relay *r, enum direction d, struct exchange *x,
                    const struct intake_result *m)
 {
     struct intake_result rest = *m;
-    struct err err = { 0 };
+    UNINITIALIZED struct err err;
 
     if (!m->streamed && tap_rest(&r->tap, m->pass, &rest.pass, &err) < 0) {
         relay_say(r, "%s; the message is refused", err.msg);
@@ -312,7 +318,7 @@ void flow_lose(struct relay *r, struct pending *p, const char *reason,
 
 void flow_lose_all(struct relay *r, const char *reason)
 {
-    const struct err why_lost = { ERR_PEER, "it has ended" };
+    static const struct err why_lost = { ERR_PEER, "it has ended" };
     struct pending *p = r->tap.asked[TO_SERVER].oldest, *next;
 
     for (; p; p = next) {
@@ -354,7 +360,7 @@ static int record(struct relay *r, enum direction d, struct exchange *x, str fra
 static void take_message(struct relay *r, enum direction d, struct exchange *x,
                          const struct intake_result *m)
 {
-    struct err err = { 0 };
+    UNINITIALIZED struct err err;
     bool lost;
 
     if (d == TO_SERVER && !m->streamed && guard_wait(&r->guard, m->frame, x)) {
@@ -390,7 +396,7 @@ static bool may_gather(const struct relay *r)
 
 void flow_many(struct relay *r, bool begin)
 {
-    struct err err;
+    UNINITIALIZED struct err err;
 
     if (begin) {
         log_hold(r->o->log);
@@ -570,11 +576,12 @@ static void take_result(struct relay *r, enum direction d, struct exchange *x,
 void flow_span(struct relay *r, enum direction d, struct exchange *x, str bytes, bool end)
 {
     struct intake_result result;
-    struct err err = { 0 };
+    UNINITIALIZED struct err err;
     struct intake *i;
 
     if (r->phase == OVER || r->cut)
         return;
+    err.code = ERR_NONE;
     i = intake_for(r, d, x, end);
     if (!i)
         err_set(&err, ERR_NOMEM, "no memory for a message");

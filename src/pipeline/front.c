@@ -318,6 +318,7 @@ static void close_all(struct front *f)
     mirror_release(&f->marks);
     buf_release(&f->headers);
     buf_release(&f->body);
+    buf_release(&f->request);
     free(f->slots);
     free(f);
 }

@@ -6,6 +6,8 @@
 
 #include "transport/http_encode.h"
 
+#define HEADERS_USUAL 511 /* bytes of most answers' headers */
+
 /* --- the end of one --- */
 
 static struct visit *visit_for(const struct errand *x)
@@ -52,7 +54,6 @@ void far_bury(struct front *f)
 
         f->dead_errands = x->next;
         sse_release(&x->sse);
-        buf_release(&x->origin);
         buf_release(&x->request);
         buf_release(&x->headers);
         buf_release(&x->message);
@@ -101,8 +102,8 @@ static void note_loss(struct front *f, const struct err *why)
 
 void errand_conclude(struct errand *x, const struct err *why)
 {
-    const struct err silent = { ERR_PEER,
-                                "the server ended its answer without a result" };
+    static const struct err silent = { ERR_PEER,
+                                       "the server ended its answer without a result" };
     struct seat *s = x->seat;
     struct visit *v;
 
@@ -219,7 +220,8 @@ static void take_event(struct errand *x)
 
 static void take_events(struct errand *x, str in)
 {
-    const struct err too_large = { ERR_LIMIT, "an event of the server is too large" };
+    static const struct err too_large = { ERR_LIMIT,
+                                          "an event of the server is too large" };
     str data;
 
     while (in.n && !x->dead) {
@@ -244,31 +246,44 @@ static void take_events(struct errand *x, str in)
 
 /* --- the head --- */
 
-static void copy_header(struct errand *x, str name, str value)
+/* Who grants access is said of our place. */
+static int put_challenge(struct errand *x, const struct visit *v, str name, str value,
+                         struct err *err)
 {
     CLEANUP(buf_release) struct buf moved = { .max = HTTP_HEAD_MAX };
-    const struct oauth_places places = errand_places(x);
-    struct err ignored; /* what cannot be a header is left out */
+    CLEANUP(buf_release) struct buf origin = { 0 };
+    const struct oauth_places places =
+        far_places(x->seat->front, v->request->head, &origin);
 
-    if (str_equal_nocase(name, STR("WWW-Authenticate"))) {
-        oauth_add_challenge(&moved, value, &places);
-        value = buf_str(&moved);
-    }
-    if (http_put_header(&x->headers, name, value, &ignored) < 0)
-        return;
+    oauth_add_challenge(&moved, value, &places);
+    return http_put_header(&x->headers, name, buf_str(&moved), err);
+}
+
+static int put_header(struct errand *x, const struct visit *v, const struct http_head *h,
+                      size_t i, struct err *err)
+{
+    str name = http_head_name(h, i);
+
+    if (str_equal_nocase(name, STR("WWW-Authenticate")))
+        return put_challenge(x, v, name, http_head_value(h, i), err);
+    return http_put_same(&x->headers, h, i, err);
 }
 
 static void copy_headers(struct errand *x, const struct http_head *h)
 {
     struct front *f = x->seat->front;
     struct visit *v = visit_for(x);
+    UNINITIALIZED struct err ignored; /* what cannot be a header is left out */
 
+    if (!v)
+        return; /* nobody is told */
     x->headers.max = 2 * HTTP_HEAD_MAX;
+    buf_room(&x->headers, HEADERS_USUAL);
     for (size_t i = 0; i < h->count; i++) {
-        if (errand_passes(h, i))
-            copy_header(x, http_head_name(h, i), http_head_value(h, i));
+        if (errand_passes(h, i) && put_header(x, v, h, i, &ignored) < 0)
+            continue;
     }
-    if (!v || http_head_find(h, "Access-Control-Allow-Origin", NULL).p)
+    if (http_head_find(h, "Access-Control-Allow-Origin", NULL).p)
         return;
     front_begin_headers(f, v->request->head);
     buf_add(&x->headers, buf_str(&f->headers));
@@ -308,17 +323,16 @@ static void begin_events(struct errand *x, struct visit *v)
 {
     visit_begin(v);
     buf_release(&x->headers);
-    buf_release(&x->origin);
     buf_release(&x->request);
     x->repeatable = false;
 }
 
 static void on_head(void *ctx, const struct http_head *h)
 {
-    const struct err encoded = {
+    static const struct err encoded = {
         ERR_PEER, "the server's answer is compressed, which we did not ask for"
     };
-    const struct err elsewhere = {
+    static const struct err elsewhere = {
         ERR_REFUSED, "the server redirects to another place, which is not followed"
     };
     struct errand *x = ctx;
@@ -363,7 +377,8 @@ static void on_head(void *ctx, const struct http_head *h)
 
 static void hold_access(struct errand *x, str bytes)
 {
-    const struct err too_large = { ERR_LIMIT, "what it says of access is too large" };
+    static const struct err too_large = { ERR_LIMIT,
+                                          "what it says of access is too large" };
 
     x->message.max = OAUTH_METADATA_MAX;
     buf_add(&x->message, bytes);
@@ -376,12 +391,14 @@ static void hold_access(struct errand *x, str bytes)
 static void reply_access(struct errand *x)
 {
     CLEANUP(buf_release) struct buf body = { .max = 4 * OAUTH_METADATA_MAX };
-    const struct oauth_places places = errand_places(x);
+    CLEANUP(buf_release) struct buf origin = { 0 };
     struct visit *v = visit_for(x);
     struct http_request *r = v ? v->request : NULL;
+    struct oauth_places places;
 
     if (!v)
         return;
+    places = far_places(x->seat->front, r->head, &origin);
     oauth_add_metadata(&body, buf_str(&x->message), &places);
     visit_end(v);
     http_reply(r, x->status, buf_str(&x->headers), buf_str(&body));
@@ -393,6 +410,8 @@ static void on_body(void *ctx, str bytes)
 
     if (x->content == CONTENT_EVENTS)
         take_events(x, bytes);
+    else if (x->content == CONTENT_JSON && bytes.n == x->length && bytes.n <= HTTP_HOLD)
+        deliver(x, bytes, true); /* all of it at once */
     else if (x->content == CONTENT_JSON)
         add_piece(x, bytes);
     else if (x->content == CONTENT_ACCESS)
@@ -427,7 +446,7 @@ static void on_fail(void *ctx, const struct err *why, bool unheard)
     x->conn = NULL;
     if (unheard && !x->repeated && x->repeatable) {
         x->repeated = true;
-        if (errand_start(x, &err) == 0)
+        if (errand_start(x, buf_str(&x->request), &err) == 0)
             return;
     }
     errand_conclude(x, err.code != ERR_NONE ? &err : why);

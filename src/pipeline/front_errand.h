@@ -28,7 +28,6 @@ struct errand {
     bool repeated;
     bool dead;          /* to be freed */
     bool resumable;     /* the client can ask for the rest of the stream */
-    struct buf origin;  /* ours, as the client knows it */
     struct buf request; /* head and body, while it may have to be sent again */
     struct http_conn *conn;
     bool sending;  /* the request is not out */
@@ -60,10 +59,11 @@ void errand_conclude(struct errand *x, const struct err *why); /* NULL: it went 
 /* The connection is of no use for an errand any more; for others, if it is `good`. */
 void far_release(struct front *f, struct http_conn *conn, bool good);
 
-MUST_CHECK int errand_start(struct errand *x, struct err *err);
+MUST_CHECK int errand_start(struct errand *x, str request, struct err *err);
 
-/* The two names of the place that it is about. */
-struct oauth_places errand_places(const struct errand *x);
+/* The two names of the place that a client asked for; ours is put into *origin. */
+struct oauth_places far_places(const struct front *f, const struct http_head *asked,
+                               struct buf *origin);
 
 /* May header number i go on, or is it of that connection alone? */
 bool errand_passes(const struct http_head *h, size_t i);

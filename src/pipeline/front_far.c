@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/codec.h"
 #include "pipeline/front_errand.h"
 #include "transport/http_encode.h"
 
@@ -100,34 +101,29 @@ void far_close(struct front *f)
 
 /* --- the request --- */
 
-static bool is_listed(str name, const char *const *list, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (str_equal_nocase(name, str_from(list[i])))
-            return true;
-    }
-    return false;
-}
-
 /* Of one connection, or ours to say. */
 static bool is_hop(str name)
 {
-    static const char *const list[] = {
-        "Connection",
-        "Keep-Alive",
-        "Proxy-Connection",
-        "Proxy-Authenticate",
-        "Proxy-Authorization",
-        "TE",
-        "Trailer",
-        "Transfer-Encoding",
-        "Upgrade",
-        "Content-Length",
-        "Date",
-        "Expect",
+    static const str list[] = {
+        { "Connection", 10 },
+        { "Keep-Alive", 10 },
+        { "Proxy-Connection", 16 },
+        { "Proxy-Authenticate", 18 },
+        { "Proxy-Authorization", 19 },
+        { "TE", 2 },
+        { "Trailer", 7 },
+        { "Transfer-Encoding", 17 },
+        { "Upgrade", 7 },
+        { "Content-Length", 14 },
+        { "Date", 4 },
+        { "Expect", 6 },
     };
 
-    return is_listed(name, list, sizeof(list) / sizeof(list[0]));
+    for (size_t i = 0; i < COUNT(list); i++) {
+        if (str_equal_nocase(name, list[i]))
+            return true;
+    }
+    return false;
 }
 
 /* A header that Connection names is of that connection, too. */
@@ -147,33 +143,41 @@ bool errand_passes(const struct http_head *h, size_t i)
 
 static bool is_replaced(const struct upstream_options *o, str name)
 {
-    static const char *const ours[] = { "Host", "Accept-Encoding" };
-
     for (size_t i = 0; i < o->header_count; i++) {
         if (str_equal_nocase(o->headers[i].name, name))
             return true;
     }
-    return is_listed(name, ours, sizeof(ours) / sizeof(ours[0]));
+    return str_equal_nocase(name, STR("Host")) ||
+           str_equal_nocase(name, STR("Accept-Encoding"));
 }
 
-struct oauth_places errand_places(const struct errand *x)
+struct oauth_places far_places(const struct front *f, const struct http_head *asked,
+                               struct buf *origin)
 {
-    const struct upstream_options *o = x->seat->front->relay.upstream;
+    const struct upstream_options *o = f->relay.upstream;
     str path = str_from(o->url.target);
     const char *query = memchr(path.p, '?', path.n);
 
-    return (struct oauth_places){ str_from(o->origin), buf_str(&x->origin),
+    buf_add(origin, f->o->identity ? STR("https://") : STR("http://"));
+    buf_add(origin, asked->host);
+    return (struct oauth_places){ str_from(o->origin), buf_str(origin),
                                   query ? str_first(path, (size_t)(query - path.p))
                                         : path,
                                   STR("/mcp") };
 }
 
-static void note_origin(struct errand *x, const struct http_head *h)
+static void add_path(struct buf *out, const struct errand *x, const struct http_head *h)
 {
+    CLEANUP(buf_release) struct buf origin = { 0 };
     const struct front *f = x->seat->front;
+    struct oauth_places places;
 
-    buf_add(&x->origin, f->o->identity ? STR("https://") : STR("http://"));
-    buf_add(&x->origin, h->host);
+    if (!x->is_access) {
+        buf_add(out, str_from(f->relay.upstream->url.target));
+        return;
+    }
+    places = far_places(f, h, &origin);
+    oauth_add_path(out, h->parts.path, &places);
 }
 
 static int put_target(struct buf *out, const struct errand *x, const struct http_head *h,
@@ -181,16 +185,14 @@ static int put_target(struct buf *out, const struct errand *x, const struct http
 {
     CLEANUP(buf_release) struct buf target = { .max = 2 * URL_MAX };
     const struct front *f = x->seat->front;
-    const struct oauth_places places = errand_places(x);
     const struct upstream_options *o = f->relay.upstream;
     const struct http_proxy *plain = o->url.tls ? NULL : proxy_of(f); /* wants it all */
 
+    if (!plain && !x->is_access && !h->parts.query.p)
+        return http_put_request(out, h->method, str_from(o->url.target), err);
     if (plain)
         buf_add(&target, str_from(o->origin));
-    if (x->is_access)
-        oauth_add_path(&target, h->parts.path, &places);
-    else
-        buf_add(&target, str_from(o->url.target));
+    add_path(&target, x, h);
     if (h->parts.query.p) {
         buf_add_char(&target, memchr(target.p, '?', target.n) ? '&' : '?');
         buf_add(&target, h->parts.query);
@@ -207,15 +209,15 @@ static int put_head(struct buf *out, const struct errand *x, const struct http_h
                     size_t length, struct err *err)
 {
     const struct upstream_options *o = x->seat->front->relay.upstream;
-    CLEANUP(buf_release) struct buf n = { 0 };
+    char digits[U64_DIGITS];
+    str n = str_of(digits, u64_format(digits, length));
 
-    buf_add_u64(&n, length);
     if (put_target(out, x, h, err) < 0 ||
         http_put_header(out, STR("Host"), str_from(o->url.authority), err) < 0)
         return -1;
     for (size_t i = 0; i < h->count; i++) {
         if (errand_passes(h, i) && !is_replaced(o, http_head_name(h, i)) &&
-            http_put_header(out, http_head_name(h, i), http_head_value(h, i), err) < 0)
+            http_put_same(out, h, i, err) < 0)
             return -1;
     }
     for (size_t i = 0; i < o->header_count; i++) {
@@ -224,21 +226,20 @@ static int put_head(struct buf *out, const struct errand *x, const struct http_h
     }
     if (http_put_header(out, STR("Accept-Encoding"), STR("identity"), err) < 0 ||
         ((length || str_is(h->method, "POST")) &&
-         http_put_header(out, STR("Content-Length"), buf_str(&n), err) < 0))
+         http_put_header(out, STR("Content-Length"), n, err) < 0))
         return -1;
     http_put_end(out);
     return 0;
 }
 
-int errand_start(struct errand *x, struct err *err)
+int errand_start(struct errand *x, str request, struct err *err)
 {
     x->conn = find_conn(x->seat->front, x->repeated, err);
     if (!x->conn)
         return -1;
     http_conn_read(x->conn, !x->seat->far_paused);
-    if (http_conn_request(x->conn, buf_str(&x->request), STR(""), &errand_events, x,
-                          err) == 0) {
-        x->size = x->request.n;
+    if (http_conn_request(x->conn, request, STR(""), &errand_events, x, err) == 0) {
+        x->size = request.n;
         errand_note_sending(x, http_conn_queued(x->conn) > 0);
         return 0;
     }
@@ -247,13 +248,13 @@ int errand_start(struct errand *x, struct err *err)
     return -1;
 }
 
-static int begin_errand(struct visit *v, str body, struct err *err)
+static struct errand *new_errand(struct visit *v)
 {
-    struct errand *x = calloc(1, sizeof(*x));
+    struct errand *x = malloc(sizeof(*x));
     struct seat *s = v->seat;
 
     if (!x)
-        return err_set(err, ERR_NOMEM, "no memory for a request");
+        return NULL;
     *x = (struct errand){ .seat = s,
                           .exchange = v->exchange,
                           .kind = v->kind,
@@ -261,28 +262,52 @@ static int begin_errand(struct visit *v, str body, struct err *err)
                           .is_initialize = v->is_initialize,
                           .stateless = v->stateless,
                           .repeatable = v->kind != VISIT_POST,
-                          .next = s->errands,
-                          .request = { .max = body.n + 2 * HTTP_HEAD_MAX } };
+                          .next = s->errands };
     sse_init(&x->sse, s->front->relay.max_message);
     if (s->errands)
         s->errands->before = x;
     s->errands = x;
     v->errand = x;
     x->is_access = str_starts(v->request->head->parts.path, STR("/.well-known/"));
-    note_origin(x, v->request->head);
-    if (put_head(&x->request, x, v->request->head, body.n, err) < 0)
+    return x;
+}
+
+/* What may have to be sent again is kept. */
+static int send_request(struct errand *x, const struct http_head *head, str body,
+                        struct err *err)
+{
+    struct buf *out = &x->seat->front->request;
+
+    buf_reset(out);
+    out->max = body.n + 2 * HTTP_HEAD_MAX;
+    if (put_head(out, x, head, body.n, err) < 0)
         return -1;
-    buf_add(&x->request, body);
-    if (buf_check(&x->request, "a request", err) < 0 || errand_start(x, err) < 0)
+    buf_add(out, body);
+    if (x->repeatable)
+        buf_add(&x->request, buf_str(out));
+    if (buf_check(out, "a request", err) < 0 ||
+        buf_check(&x->request, "a request", err) < 0)
         return -1;
-    if (!x->repeatable)
-        buf_release(&x->request);
-    return 0;
+    return errand_start(x, buf_str(out), err);
+}
+
+static int begin_errand(struct visit *v, str body, struct err *err)
+{
+    struct errand *x = new_errand(v);
+    struct buf *out = &v->seat->front->request;
+    int r;
+
+    if (!x)
+        return err_set(err, ERR_NOMEM, "no memory for a request");
+    r = send_request(x, v->request->head, body, err);
+    if (out->cap > HTTP_HEAD_MAX)
+        buf_release(out);
+    return r;
 }
 
 void far_send(struct visit *v, str body)
 {
-    struct err err = { 0 };
+    UNINITIALIZED struct err err;
     struct seat *s = v->seat;
 
     if (begin_errand(v, body, &err) == 0)

@@ -147,6 +147,7 @@ struct front {
     struct peek peek;
     struct mirror marks;      /* arguments that tools want in headers, too */
     struct buf headers, body; /* of the answer at hand */
+    struct buf request;       /* to the server, at hand */
     char url[300];
     struct front_outcome outcome;
     bool stopping, stopped;

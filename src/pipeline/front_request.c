@@ -16,7 +16,7 @@
 
 void front_add_header(struct front *f, const char *name, str value)
 {
-    struct err ignored; /* what cannot be a header is left out */
+    UNINITIALIZED struct err ignored; /* what cannot be a header is left out */
 
     if (http_put_header(&f->headers, str_from(name), value, &ignored) < 0)
         return;

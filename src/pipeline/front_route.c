@@ -41,7 +41,8 @@ static void hand_on(struct visit *v)
     v->stateless = f->peek.is_stateless && !legacy;
     v->request->ends_with_client = v->stateless; /* going is cancelling there */
     v->is_initialize = f->peek.is_initialize;
-    buf_add(&v->tokens, buf_str(&f->peek.tokens));
+    if (f->peek.tokens.n)
+        buf_add(&v->tokens, buf_str(&f->peek.tokens));
     s->side.events->on_span(s->side.ctx, legacy && s->stream ? s->stream->exchange : x,
                             v->request->body, true);
     v = visit_of(f, x); /* it may have been answered */
@@ -103,8 +104,8 @@ static bool is_blank(str text)
 static bool check_body(struct front *f, struct http_request *r)
 {
     const struct peek *p = &f->peek;
-    str version = http_head_find(r->head, "MCP-Protocol-Version", NULL);
     const char *wrong;
+    str version;
 
     if (!p->is_json && is_blank(r->body)) {
         front_refuse(f, r, 400, -32700, STR(""), "the body is empty");
@@ -129,6 +130,7 @@ static bool check_body(struct front *f, struct http_request *r)
         front_refuse(f, r, 400, -32020, buf_str(&p->id), "%s", wrong);
         return false;
     }
+    version = http_head_find(r->head, "MCP-Protocol-Version", NULL);
     if (!p->is_stateless && version.p && !is_known_version(version)) {
         front_refuse(f, r, 400, -32000, STR(""),
                      str_is(version, "2026-07-28")
@@ -184,15 +186,15 @@ static struct seat *far_seat_for(struct front *f, struct http_request *r, struct
 /* The session that a request names, or that it begins. NULL: it has been answered. */
 static struct seat *seat_for(struct front *f, struct http_request *r)
 {
-    str name = http_head_find(r->head, "Mcp-Session-Id", NULL);
-    struct err err = { 0 };
+    UNINITIALIZED struct err err;
     struct seat *s;
+    str name;
 
     if (front_is_far(f)) {
         s = far_seat_for(f, r, &err);
     } else if (f->peek.is_stateless) {
         s = group_for(f, r, &err);
-    } else if (name.p) {
+    } else if ((name = http_head_find(r->head, "Mcp-Session-Id", NULL)).p) {
         s = front_find(f, name);
         if (!s)
             front_refuse(
@@ -225,7 +227,7 @@ static size_t front_unsent(const struct front *f)
 
 static void take_post(struct front *f, struct http_request *r)
 {
-    struct err err = { 0 };
+    UNINITIALIZED struct err err;
     struct seat *s;
     struct visit *v;
 

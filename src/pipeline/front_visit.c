@@ -74,13 +74,21 @@ static void leave_slot(const struct visit *v)
 static void note_accepts(struct visit *v)
 {
     const struct http_head *h = v->request->head;
-    bool says = http_head_find(h, "Accept", NULL).p != NULL;
-    bool all = !says || http_head_lists(h, "Accept", "*/*");
+    struct http_list list = { 0 };
+    str item;
 
-    v->takes_json = all || http_head_lists(h, "Accept", "application/json") ||
-                    http_head_lists(h, "Accept", "application/*");
-    v->takes_events = all || http_head_lists(h, "Accept", "text/event-stream") ||
-                      http_head_lists(h, "Accept", "text/*");
+    v->takes_json = v->takes_events = !http_head_find(h, "Accept", NULL).p;
+    while (http_list_next(&list, h, "Accept", &item)) {
+        str word = http_item_word(item);
+        bool all = str_equal_nocase(word, STR("*/*"));
+
+        v->takes_json = v->takes_json || all ||
+                        str_equal_nocase(word, STR("application/json")) ||
+                        str_equal_nocase(word, STR("application/*"));
+        v->takes_events = v->takes_events || all ||
+                          str_equal_nocase(word, STR("text/event-stream")) ||
+                          str_equal_nocase(word, STR("text/*"));
+    }
 }
 
 struct visit *visit_new(struct seat *s, struct http_request *r, enum visit_kind kind,
@@ -296,7 +304,7 @@ static void send_event(struct visit *v, str bytes, bool end)
     str id =
         end && v->label.n ? str_of(v->label.p + 1, v->label.n - 1) : (str){ NULL, 0 };
     bool began = v->inside;
-    struct err ignored;
+    UNINITIALIZED struct err ignored;
 
     if (!began && sse_open(&v->writer, &out, STR("message"), id, &ignored) < 0)
         return;

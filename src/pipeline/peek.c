@@ -70,7 +70,7 @@ static void clear(struct peek *p)
 
 void peek_read(struct peek *p, str body)
 {
-    struct err ignored;
+    UNINITIALIZED struct err ignored;
 
     clear(p);
     p->is_json = json_parse(&p->json, body, NULL, &ignored) == 0;
@@ -130,15 +130,6 @@ static bool says(struct peek *p, str value, uint32_t node)
     return !text.failed && str_equal(buf_str(&text), buf_str(&p->text));
 }
 
-static str find_header(const struct http_head *head, str name)
-{
-    for (size_t i = 0; i < head->count; i++) {
-        if (str_equal_nocase(http_head_name(head, i), name))
-            return http_head_value(head, i);
-    }
-    return (str){ NULL, 0 };
-}
-
 static const char *check_name(struct peek *p, const struct rpc *m, str name, size_t many)
 {
     uint32_t node = rpc_name(m);
@@ -188,7 +179,7 @@ const char *peek_param_mismatch(struct peek *p, struct mirror *marks,
     json_unescape(&p->json, rpc_tool(&m), &tool);
     count = mirror_call(marks, buf_str(&tool), &p->json, rpc_arguments(&m));
     for (size_t i = 0; i < count; i++) {
-        str given = find_header(head, marks->headers[i].name);
+        str given = http_head_find_str(head, marks->headers[i].name, NULL);
 
         if (!given.p)
             return "a header Mcp-Param of this tool is missing";
@@ -203,7 +194,7 @@ const char *peek_param_mismatch(struct peek *p, struct mirror *marks,
 
 str peek_progress(struct peek *p, str message)
 {
-    struct err ignored;
+    UNINITIALIZED struct err ignored;
     struct rpc m;
     uint32_t token;
 
@@ -222,7 +213,7 @@ str peek_progress(struct peek *p, str message)
 
 int peek_error(struct peek *p, str message)
 {
-    struct err ignored;
+    UNINITIALIZED struct err ignored;
     struct rpc m;
     uint32_t node;
     int64_t code;

@@ -267,7 +267,7 @@ bool relay_is_busy(const struct relay *r)
 static void on_flush(void *ctx)
 {
     struct relay *r = ctx;
-    struct err err;
+    UNINITIALIZED struct err err;
 
     if (session_flush(r->session, &err) < 0)
         relay_say(r, "%s", err.msg);
