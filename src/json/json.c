@@ -469,6 +469,18 @@ void json_release(struct json *j)
     *j = (struct json){ 0 };
 }
 
+bool json_take(struct json *j, struct json *from, str text, uint32_t max_nodes)
+{
+    struct json old = *j;
+
+    if (!from || from->count == 0 || from->count > max_nodes || from->text.p != text.p ||
+        from->text.n != text.n)
+        return false;
+    *j = *from;
+    *from = old;
+    return true;
+}
+
 uint32_t json_member(const struct json *j, uint32_t object, str name)
 {
     if (!json_is(j, object, JSON_OBJECT))

@@ -82,6 +82,10 @@ MUST_CHECK int json_parse(struct json *j, str text, const struct json_limits *li
                           struct err *err);
 void json_release(struct json *j);
 
+/* Swap *j for *from, if that is an index of this very text, where it stands, of at most
+ * so many nodes: somebody has indexed it before. `from` may be NULL. */
+bool json_take(struct json *j, struct json *from, str text, uint32_t max_nodes);
+
 /* Node 0 is the whole text. An object's children are name, value, name, value, …; the
  * first child of a container is the node after it, and `next` leads to its sibling. */
 #define JSON_ROOT 0u

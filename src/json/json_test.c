@@ -424,6 +424,30 @@ static void test_an_outline_of_what_is_too_deep(void)
     json_release(&j);
 }
 
+static void test_an_index_is_taken_for_its_own_text_only(void)
+{
+    static const char text[] = "[1] [2]";
+    CLEANUP(json_release) struct json mine = { 0 }, other = { 0 };
+    const struct json_node *nodes;
+    struct err err;
+
+    ok(json_parse(&mine, STR("{}"), NULL, &err) == 0 &&
+           json_parse(&other, str_of(text, 3), NULL, &err) == 0,
+       "two indexes");
+    nodes = other.nodes;
+    ok(!json_take(&mine, &other, str_of(text + 4, 3), 2) &&
+           !json_take(&mine, &other, str_of(text, 2), 2) &&
+           !json_take(&mine, &other, str_of(text, 3), 1) &&
+           !json_take(&mine, NULL, str_of(text, 3), 2) && other.nodes == nodes,
+       "of another text, a part, too many nodes, none: not taken");
+    ok(json_take(&mine, &other, str_of(text, 3), 2) && mine.nodes == nodes &&
+           str_is(other.text, "{}"),
+       "of that text: swapped");
+    json_release(&other);
+    ok(!json_take(&mine, &other, (str){ NULL, 0 }, 2) && mine.nodes == nodes,
+       "an empty one is of no text");
+}
+
 int main(void)
 {
     test_accepts_what_rfc_8259_accepts();
@@ -435,6 +459,7 @@ int main(void)
     test_limits_on_both_sides();
     test_an_outline_of_what_is_too_deep();
     test_an_index_is_reused();
+    test_an_index_is_taken_for_its_own_text_only();
     test_long_strings_cost_no_memory((size_t)64 << 20);
     test_public_suite();
     return tap_done();

@@ -348,6 +348,7 @@ static int record(struct relay *r, enum direction d, struct exchange *x, str fra
     const struct endpoint *server = r->side[TO_SERVER];
     uint64_t before = log_lost_total(r->o->log);
 
+    r->tap.given = r->o->given ? *r->o->given : NULL;
     r->tap.own =
         d == TO_CLIENT && server->type->is_own && server->type->is_own(server, x);
     if (tap_receive(&r->tap, d, frame, x, loop_now(r->loop), err) == 0)

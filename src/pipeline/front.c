@@ -198,6 +198,7 @@ static void take_options(struct front *f)
     f->relay.say = on_say;
     f->relay.packed = on_packed;
     f->relay.say_ctx = f;
+    f->relay.given = &f->handed;
 }
 
 static int open_policy(struct front *f, struct err *err)

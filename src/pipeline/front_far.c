@@ -120,7 +120,7 @@ static bool is_hop(str name)
     };
 
     for (size_t i = 0; i < COUNT(list); i++) {
-        if (str_equal_nocase(name, list[i]))
+        if (name.n == list[i].n && str_equal_nocase(name, list[i]))
             return true;
     }
     return false;
@@ -134,6 +134,8 @@ bool errand_passes(const struct http_head *h, size_t i)
 
     if (is_hop(name))
         return false;
+    if (!http_head_find(h, "Connection", NULL).p)
+        return true;
     while (http_list_next(&list, h, "Connection", &item)) {
         if (str_equal_nocase(item, name))
             return false;

@@ -145,6 +145,7 @@ struct front {
     size_t slot_count;
     uint32_t slot_free; /* the first, and one; 0: none */
     struct peek peek;
+    struct json *handed;      /* the index of the message that is handed on; or NULL */
     struct mirror marks;      /* arguments that tools want in headers, too */
     struct buf headers, body; /* of the answer at hand */
     struct buf request;       /* to the server, at hand */

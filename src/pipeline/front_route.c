@@ -43,8 +43,10 @@ static void hand_on(struct visit *v)
     v->is_initialize = f->peek.is_initialize;
     if (f->peek.tokens.n)
         buf_add(&v->tokens, buf_str(&f->peek.tokens));
+    f->handed = &f->peek.json;
     s->side.events->on_span(s->side.ctx, legacy && s->stream ? s->stream->exchange : x,
                             v->request->body, true);
+    f->handed = NULL;
     v = visit_of(f, x); /* it may have been answered */
     if (v)
         accept_if_swallowed(v);

@@ -26,6 +26,7 @@
 struct endpoint;
 struct err;
 struct exchange;
+struct json;
 struct loop;
 struct relay;
 struct rpc;
@@ -58,6 +59,10 @@ struct relay_options {
     bool enforce; /* profile guard: the policy refuses; else it advises */
     enum policy_pin pin;
     bool show_denied_tools;
+
+    /* Whoever hands messages over may have had to index one: while it is handed over,
+     * *given is that index, which may be swapped for another one. Or NULL. */
+    struct json *const *given;
 
     /* What the person should know, and packs of parts and of sessions that others left;
      * from any thread. Either may be NULL. */

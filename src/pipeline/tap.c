@@ -558,7 +558,7 @@ static int record(struct tap *t, struct exchange *x, uint64_t now, struct err *e
 {
     UNINITIALIZED struct err bad; /* why it is no JSON: parse() looks at it then */
 
-    if (parse(t, &bad) < 0)
+    if (!json_take(&t->json, t->given, t->frame, TAP_NODES_MAX) && parse(t, &bad) < 0)
         return take_invalid(t, err);
     t->is_batch =
         json_is(&t->json, JSON_ROOT, JSON_ARRAY) && json_count(&t->json, JSON_ROOT) > 0;

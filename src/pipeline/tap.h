@@ -121,8 +121,10 @@ struct tap {
     struct tap_options options;
     struct correlate asked[2]; /* requests by their direction */
     struct json json;          /* of the message at hand */
-    struct rpc rpc;            /* of its element that was read last */
-    str frame;                 /* without its line end */
+    struct json
+        *given;     /* an index that may be of the next one; may be swapped; or NULL */
+    struct rpc rpc; /* of its element that was read last */
+    str frame;      /* without its line end */
     struct content_hash digest;
     uint64_t token; /* of the message as it is now, for its events */
     enum direction direction;

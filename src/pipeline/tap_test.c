@@ -365,6 +365,34 @@ static void test_what_waits_is_bounded(struct recording *r)
     session_free(s);
 }
 
+/* Which tool a call names is read from the index that counts. */
+static void test_an_index_that_was_given_is_used(struct recording *r)
+{
+    static const char call[] = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\","
+                               "\"params\":{\"name\":\"t\"}}";
+    struct session *s = recording_another(r, "audit");
+    struct json given = { 0 };
+    int timed_out = 0;
+    struct tap t = begin(s, 0, &timed_out);
+    struct err err = { 0 };
+    struct json_node *nodes;
+
+    t.given = &given;
+    ok(json_parse(&given, str_from(call), NULL, &err) == 0, "a message has an index");
+    nodes = given.nodes;
+    ok(receive(&t, TO_SERVER, call) && t.json.nodes == nodes && given.nodes != nodes &&
+           tap_open_calls(&t) == 1,
+       "it is taken, and another one is left for it");
+    ok(json_parse(&given, STR("{}"), NULL, &err) == 0 &&
+           receive(&t, TO_CLIENT, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}") &&
+           tap_open_calls(&t) == 0,
+       "one of another message is not");
+    ok(str_is(given.text, "{}"), "and stays where it is");
+    json_release(&given);
+    tap_release(&t);
+    session_free(s);
+}
+
 int main(void)
 {
     struct recording r;
@@ -375,6 +403,7 @@ int main(void)
     test_gathered_messages_fail_together(&r);
     recording_close(&r);
     recording_open(&r);
+    test_an_index_that_was_given_is_used(&r);
     test_refused_calls_are_denied(&r);
     test_denials_are_told_later(&r);
     test_what_is_refused_last_is_denied_at_the_end(&r);
