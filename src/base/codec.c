@@ -199,8 +199,8 @@ bool u64_parse(uint64_t *out, str text)
     for (size_t i = 0; i < text.n; i++) {
         unsigned digit = (unsigned)(text.p[i] - '0');
 
-        if (digit > 9 || value > (UINT64_MAX - digit) / 10)
-            return false;
+        if (digit > 9 || (i >= 19 && value > (UINT64_MAX - digit) / 10))
+            return false; /* nineteen digits are never too large */
         value = value * 10 + digit;
     }
     *out = value;

@@ -52,7 +52,7 @@ static inline bool str_equal_nocase(str a, str b)
     if (a.n != b.n)
         return false;
     for (size_t i = 0; i < a.n; i++) {
-        if (ascii_lower(a.p[i]) != ascii_lower(b.p[i]))
+        if (a.p[i] != b.p[i] && ascii_lower(a.p[i]) != ascii_lower(b.p[i]))
             return false;
     }
     return true;

@@ -17,7 +17,8 @@ static char read_buffer[CHANNEL_READ_BYTES];
 static void handle_readable(struct channel *s)
 {
     UNINITIALIZED struct err why;
-    ssize_t n = read(s->fd, read_buffer, sizeof(read_buffer));
+    ssize_t n = s->is_socket ? recv(s->fd, read_buffer, sizeof(read_buffer), 0)
+                             : read(s->fd, read_buffer, sizeof(read_buffer));
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
@@ -48,7 +49,8 @@ static ssize_t write_some(struct channel *s, str bytes)
     size_t done = 0;
 
     while (done < bytes.n) {
-        ssize_t n = write(s->fd, bytes.p + done, bytes.n - done);
+        ssize_t n = s->is_socket ? send(s->fd, bytes.p + done, bytes.n - done, 0)
+                                 : write(s->fd, bytes.p + done, bytes.n - done);
 
         if (n < 0 && errno == EINTR)
             continue;

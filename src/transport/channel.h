@@ -38,6 +38,7 @@ struct channel {
     const struct channel_events *events;
     void *ctx;
     bool reading, ended, broken, closing, corked, shutting;
+    bool is_socket; /* as its owner knows: there are shorter ways than read and write */
     struct buf queue;
     size_t sent;    /* of the queue */
     uint64_t taken; /* bytes that the other side took, of all */

@@ -236,6 +236,7 @@ static int take_host(struct http_head *h)
         return refuse(h, HTTP_HOST);
     if (many && h->parts.authority.p && !str_equal_nocase(host, h->parts.authority))
         return refuse(h, HTTP_HOST_DIFFERS);
+    h->host = host;
     return 0;
 }
 
@@ -263,7 +264,6 @@ static void set_spans(struct http_head *h)
     h->target = text_of(h, h->first[1]);
     if (h->own.n)
         http_target_parse(&h->parts, h->target);
-    h->host = http_head_find(h, "Host", NULL);
 }
 
 static int finish(struct http_head *h)
@@ -388,6 +388,8 @@ int http_head_keep(struct http_head *h, struct err *err)
         return -1;
     h->block = buf_str(&h->own);
     set_spans(h);
+    if (h->host.p)
+        h->host = http_head_find(h, "Host", NULL);
     return 0;
 }
 

@@ -265,7 +265,7 @@ static void begin(struct link *l)
         end(l, &err);
         return;
     }
-    l->has_channel = true;
+    l->has_channel = l->channel.is_socket = true;
     channel_read(&l->channel, l->reading);
     if (!l->options.trust)
         become_open(l);
@@ -458,7 +458,7 @@ int link_accept(struct link *l, struct loop *loop, int fd, struct tls_identity *
                         .open = !identity };
     if (channel_open(&l->channel, loop, fd, false, &channel_events, l, err) < 0)
         return -1;
-    l->has_channel = true;
+    l->has_channel = l->channel.is_socket = true;
     if (identity && tls_accept(&l->tls, identity, err) < 0) {
         link_close(l);
         return -1;
