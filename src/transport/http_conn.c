@@ -80,20 +80,18 @@ static bool take_body(struct http_conn *c, str *in)
 
 static bool begin_body(struct http_conn *c)
 {
-    if (c->head.status < 200) {
-        http_head_reset(&c->head);
+    if (c->head->status < 200) {
+        http_head_reset(c->head);
         if (++c->interim <= HTTP_INTERIM_MAX)
             return true;
         fail(c, &(struct err){ ERR_PEER, "the server only says that it will answer" });
         return false;
     }
     c->has_head = true;
-    c->idle_wait = idle_wait(&c->head);
-    http_body_of_response(&c->body, &c->head, false);
-    c->keep_alive = c->head.keep_alive;
-    c->events->on_head(c->ctx, &c->head);
-    if (c->body.framing != HTTP_BODY_LENGTH)
-        http_head_release(&c->head); /* its body may last for days */
+    c->idle_wait = idle_wait(c->head);
+    http_body_of_response(&c->body, c->head, false);
+    c->keep_alive = c->head->keep_alive;
+    c->events->on_head(c->ctx, c->head);
     return !c->closed && c->ctx;
 }
 
@@ -102,20 +100,20 @@ static bool take_head(struct http_conn *c, str *in)
     UNINITIALIZED struct err err;
     size_t used;
 
-    switch (http_head_feed(&c->head, *in, &used)) {
+    switch (http_head_feed(c->head, *in, &used)) {
     case HTTP_MORE:
         *in = str_skip(*in, used);
         return true;
     case HTTP_DONE:
         *in = str_skip(*in, used);
-        if (c->head.status == 101) {
+        if (c->head->status == 101) {
             err_set(&err, ERR_PEER, "the server changes the protocol");
             break;
         }
         return begin_body(c);
     case HTTP_REFUSED:
         err_set(&err, ERR_PEER, "the server's answer is no HTTP: %s",
-                http_refusal_why(c->head.refusal));
+                http_refusal_why(c->head->refusal));
         break;
     }
     fail(c, &err);
@@ -135,8 +133,8 @@ static void on_bytes(void *ctx, str bytes)
         if (!take_head(c, &bytes))
             return;
     }
-    if (c->has_head)
-        take_body(c, &bytes);
+    if (c->has_head && take_body(c, &bytes) && c->body.framing != HTTP_BODY_LENGTH)
+        http_head_free(&c->head); /* its body may last for days */
 }
 
 static void on_open(void *ctx)
@@ -185,7 +183,6 @@ struct http_conn *http_conn_new(const struct link_options *options, struct err *
         err_set(err, ERR_NOMEM, "no memory for a connection");
         return NULL;
     }
-    http_head_init(&c->head, HTTP_RESPONSE);
     if (link_open(&c->link, options, &link_events, c, err) == 0)
         return c;
     http_conn_free(c);
@@ -197,7 +194,9 @@ int http_conn_request(struct http_conn *c, str head, str body,
 {
     c->heard = c->has_head = false;
     c->interim = 0;
-    http_head_reset(&c->head);
+    if (!http_head_make(&c->head, HTTP_RESPONSE))
+        return err_set(err, ERR_NOMEM, "no memory for an answer");
+    http_head_reset(c->head);
     c->events = events;
     c->first.max = FIRST_MAX;
     if (!c->link.open || body.n) {
@@ -247,7 +246,7 @@ bool http_conn_is_over(const struct http_conn *c)
 void http_conn_free(struct http_conn *c)
 {
     http_conn_close(c);
-    http_head_release(&c->head);
+    http_head_free(&c->head);
     buf_release(&c->first);
     free(c);
 }

@@ -45,7 +45,7 @@ struct http_conn {
     bool has_head, closed, reading;
     bool keep_alive; /* as the present head says */
     unsigned interim;
-    struct http_head head;
+    struct http_head *head; /* NULL: nothing more is read of it */
     struct http_body body;
     uint64_t idle_wait, idle_until; /* ms; loop time */
 };

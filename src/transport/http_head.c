@@ -32,6 +32,21 @@ void http_head_release(struct http_head *h)
     http_head_init(h, h->kind);
 }
 
+struct http_head *http_head_make(struct http_head **h, enum http_kind kind)
+{
+    if (!*h && (*h = malloc(sizeof(**h))))
+        http_head_init(*h, kind);
+    return *h;
+}
+
+void http_head_free(struct http_head **h)
+{
+    if (*h)
+        http_head_release(*h);
+    free(*h);
+    *h = NULL;
+}
+
 static int refuse(struct http_head *h, enum http_refusal why)
 {
     h->refusal = why;

@@ -73,6 +73,12 @@ struct http_head {
 };
 
 void http_head_init(struct http_head *h, enum http_kind kind);
+
+/* One on the heap, for who idles without one most of the time: *h if there is one, else
+ * made; NULL without memory. http_head_free() sets *h to NULL. */
+struct http_head *http_head_make(struct http_head **h, enum http_kind kind);
+void http_head_free(struct http_head **h);
+
 void http_head_reset(struct http_head *h); /* for the next head; keeps the memory */
 
 /* Frees; afterwards it is as after init. For connections that idle, too: a head that came

@@ -266,10 +266,12 @@ void http_request_drop_body(struct http_request *r)
 
 void http_request_forget(struct http_request *r)
 {
+    static const struct http_head none = { .kind = HTTP_REQUEST };
     struct served *c = served_of(r);
 
     served_drop_body(c);
-    http_head_release(&c->head);
+    http_head_free(&c->head);
+    r->head = &none;
     c->forgotten = true;
     if (!c->dead && !c->corked)
         link_trim(&c->link);

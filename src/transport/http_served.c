@@ -34,7 +34,8 @@ static void close_request(struct served *c)
 
 static void next_request(struct served *c)
 {
-    http_head_reset(&c->head);
+    if (c->head)
+        http_head_reset(c->head);
     served_drop_body(c);
     c->started = c->in_body = c->passing = c->begun = c->forgotten = false;
     c->frame = (struct http_body){ .verdict = HTTP_DONE };
@@ -51,7 +52,7 @@ void served_linger(struct served *c)
     c->lingering = true;
     buf_release(&c->in);
     served_drop_body(c);
-    http_head_release(&c->head);
+    http_head_free(&c->head);
     link_finish(&c->link);
     if (c->eof && link_queued(&c->link) == 0)
         served_die(c);
@@ -79,7 +80,7 @@ void served_answered(struct served *c)
 
 static void refuse(struct served *c, unsigned status, const char *why, bool has_head)
 {
-    const struct http_head *head = has_head ? &c->head : NULL;
+    const struct http_head *head = has_head ? c->head : NULL;
     struct buf headers = { 0 }, body = { 0 };
     bool answered = c->begun;
 
@@ -92,7 +93,7 @@ static void refuse(struct served *c, unsigned status, const char *why, bool has_
         return;
     }
     c->keep = false;
-    c->is_head = has_head && str_is(c->head.method, "HEAD");
+    c->is_head = head && str_is(head->method, "HEAD");
     if (hooks(c)->refusal)
         hooks(c)->refusal(c->server->options.ctx, head, status, why, &headers, &body);
     c->open = true; /* as if the owner answered it */
@@ -193,20 +194,20 @@ static void begin_request(struct served *c, bool some_came)
     bool go_on = true;
     UNINITIALIZED struct err err;
 
-    if (http_head_keep(&c->head, &err) < 0) {
+    if (http_head_keep(c->head, &err) < 0) {
         refuse(c, 503, "there is no memory for the head", false);
         return;
     }
-    c->keep = c->head.keep_alive;
-    c->is_head = str_is(c->head.method, "HEAD");
-    c->is_old = c->head.minor == 0;
-    http_body_of_request(&c->frame, &c->head);
-    c->waits_100 = c->head.expect_continue && c->frame.verdict != HTTP_DONE;
-    if (c->head.has_length && c->head.length > s->limits.body_max) {
+    c->keep = c->head->keep_alive;
+    c->is_head = str_is(c->head->method, "HEAD");
+    c->is_old = c->head->minor == 0;
+    http_body_of_request(&c->frame, c->head);
+    c->waits_100 = c->head->expect_continue && c->frame.verdict != HTTP_DONE;
+    if (c->head->has_length && c->head->length > s->limits.body_max) {
         refuse(c, 413, "the body is too large", true);
         return;
     }
-    c->request = (struct http_request){ .head = &c->head };
+    c->request = (struct http_request){ .head = c->head };
     c->open = true;
     c->until = 0;
     s->open_requests++;
@@ -231,11 +232,15 @@ static void take_head(struct served *c, str *in)
         c->started = true;
         c->until = now(c) + c->server->limits.head_wait;
     }
-    v = http_head_feed(&c->head, *in, &used);
+    if (!http_head_make(&c->head, HTTP_REQUEST)) {
+        refuse(c, 503, "there is no memory for the head", false);
+        return;
+    }
+    v = http_head_feed(c->head, *in, &used);
     *in = str_skip(*in, used);
     if (v == HTTP_REFUSED)
-        refuse(c, http_refusal_status(c->head.refusal), http_refusal_why(c->head.refusal),
-               false);
+        refuse(c, http_refusal_status(c->head->refusal),
+               http_refusal_why(c->head->refusal), false);
     else if (v == HTTP_DONE)
         begin_request(c, in->n > 0);
 }

@@ -93,7 +93,7 @@ static void free_served(struct served *c)
     s->pause_until = 0; /* here is a descriptor */
     served_drop_body(c);
     buf_release(&c->in);
-    http_head_release(&c->head);
+    http_head_free(&c->head);
     free(c);
 }
 
@@ -181,7 +181,7 @@ static void on_tick(void *ctx)
                 served_expire(c);
             continue;
         }
-        http_head_release(&c->head); /* it idles, and should cost little */
+        http_head_free(&c->head); /* it idles, and should cost little */
         link_trim(&c->link);
         if (now >= c->until)
             served_expire(c);
@@ -238,7 +238,6 @@ static void take_connection(struct http_server *s, int fd,
         free(c);
         return;
     }
-    http_head_init(&c->head, HTTP_REQUEST);
     buf_init(&c->body, s->limits.body_max);
     c->frame.verdict = HTTP_DONE;
     name_peer(c, from);

@@ -22,7 +22,7 @@ struct served {
     struct served *prev, *next; /* all */
     struct served *next_due;
     struct link link;
-    struct http_head head;
+    struct http_head *head; /* NULL: none is being read, or held */
     struct http_body frame; /* where the body ends */
     struct buf body;
     struct buf in;        /* what came and waits for its turn */

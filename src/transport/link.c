@@ -177,10 +177,7 @@ static void secure(struct link *l)
 /* The server speaks only when it is spoken to: what follows the head is nobody's. */
 static void forget_answer(struct link *l)
 {
-    if (l->answer)
-        http_head_release(l->answer);
-    free(l->answer);
-    l->answer = NULL;
+    http_head_free(&l->answer);
 }
 
 static void on_tunnel_bytes(void *ctx, str bytes)
@@ -224,13 +221,11 @@ static void ask_for_tunnel(struct link *l)
     struct err err = { 0 };
 
     l->channel.events = &tunnel_events;
-    l->answer = malloc(sizeof(*l->answer));
-    if (!l->answer) {
+    if (!http_head_make(&l->answer, HTTP_RESPONSE)) {
         err_set(&err, ERR_NOMEM, "no memory for a proxy's answer");
         end(l, &err);
         return;
     }
-    http_head_init(l->answer, HTTP_RESPONSE);
     if (http_proxy_put_connect(&request, l->options.proxy, l->options.host,
                                l->options.port, &err) < 0 ||
         channel_write(&l->channel, buf_str(&request), &err) < 0)
