@@ -24,12 +24,12 @@ static int put_metadata(struct session *s, const struct metadata *m, struct err 
     char id[ID_MAX];
 
     snprintf(id, sizeof(id), STR_FMT, STR_ARG(m->receipt_id));
-    if (metadata_compose(&s->line, m, err) < 0)
+    if (metadata_compose(&s->drafts->line, m, err) < 0)
         return -1;
     session_compose_receipt_event(s, id);
-    if (receipts_append(&s->receipts, s->line.line, err) < 0)
+    if (receipts_append(&s->receipts, s->drafts->line.line, err) < 0)
         return -1;
-    return session_add(s, &s->receipt_event, NULL, err);
+    return session_add(s, &s->drafts->receipt_event, NULL, err);
 }
 
 static void note_cut(struct session *s, const struct metadata *m, struct session_cut *cut)
@@ -108,7 +108,7 @@ static bool is_complete(const struct session *s, const struct session_ending *en
 static void compose_end(struct session *s, const struct session_ending *ending)
 {
     const struct receipt_counts *c = &s->history.counts;
-    struct event *e = &s->event;
+    struct event *e = &s->drafts->event;
 
     event_init(e, EVENT_SESSION_END);
     event_add_bool(e, "complete", is_complete(s, ending));
@@ -154,7 +154,7 @@ static int put_end(struct session *s, const struct session_ending *ending,
 {
     if (!s->history.ended) {
         compose_end(s, ending);
-        if (session_add(s, &s->event, NULL, err) < 0)
+        if (session_add(s, &s->drafts->event, NULL, err) < 0)
             return -1;
     }
     if (!receipt_id)
@@ -171,7 +171,7 @@ static int write_end(struct session *s, const struct session_ending *ending,
     bool complete = is_complete(s, ending);
     int64_t ts;
 
-    if (session_begin(s, events, err) < 0)
+    if (session_draft(s, events, err) < 0 || session_begin(s, events, err) < 0)
         return -1;
     first = log_next(s->log);
     ts = log_time(s->log);

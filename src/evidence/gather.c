@@ -9,20 +9,24 @@
 
 bool session_is_gathering(const struct session *s)
 {
-    return s->gather.open;
+    return s->gather && s->gather->open;
 }
 
 size_t session_gathered(const struct session *s)
 {
-    if (!s->gather.open)
+    if (!session_is_gathering(s))
         return 0;
     return log_gathered(s->log) + s->receipts.line.n;
 }
 
 void session_gather(struct session *s, void (*undone)(void *ctx), void *ctx)
 {
-    struct gather *g = &s->gather;
+    struct gather *g = s->gather;
 
+    if (!g)
+        g = s->gather = calloc(1, sizeof(*g));
+    if (!g)
+        return; /* each is written by itself, then */
     g->open = true;
     g->undone = undone;
     g->ctx = ctx;
@@ -32,15 +36,26 @@ void session_gather(struct session *s, void (*undone)(void *ctx), void *ctx)
     receipts_gather(&s->receipts);
 }
 
+void session_free_gather(struct session *s)
+{
+    if (s->gather) {
+        free(s->gather->undo);
+        free(s->gather->released);
+    }
+    free(s->gather);
+    s->gather = NULL;
+}
+
 int session_gather_room(struct session *s, struct err *err)
 {
-    struct gather *g = &s->gather;
-    size_t need = g->undo_count + s->later_count + 1;
-    size_t cap = g->undo_cap ? g->undo_cap : FIRST_ROOM;
+    struct gather *g = s->gather;
     struct undo *more;
+    size_t need, cap;
 
-    if (!g->open)
+    if (!session_is_gathering(s))
         return 0;
+    need = g->undo_count + s->later_count + 1;
+    cap = g->undo_cap ? g->undo_cap : FIRST_ROOM;
     if (log_gathered_lost(s->log))
         return err_set(err, ERR_IO, "what was gathered before could not be written");
     if (need <= g->undo_cap)
@@ -58,9 +73,9 @@ int session_gather_room(struct session *s, struct err *err)
 void session_remember(struct session *s, struct open_call *call, const struct call *mark,
                       bool made)
 {
-    struct gather *g = &s->gather;
+    struct gather *g = s->gather;
 
-    if (g->open)
+    if (session_is_gathering(s))
         g->undo[g->undo_count++] = (struct undo){ call, *mark, made };
 }
 
@@ -81,23 +96,23 @@ static void release_later(struct gather *g, struct open_call *call)
 
 void session_release(struct session *s, struct open_call *call)
 {
-    if (s->gather.open)
-        release_later(&s->gather, call); /* it may have to be as it was before */
+    if (session_is_gathering(s))
+        release_later(s->gather, call); /* it may have to be as it was before */
     else if (!call_is_open(&call->call) && !call_is_due(&call->call))
         history_drop_call(&s->history, call);
 }
 
 static void release_all(struct session *s)
 {
-    for (size_t i = 0; i < s->gather.released_count; i++)
-        session_release(s, s->gather.released[i]);
-    s->gather.released_count = 0;
+    for (size_t i = 0; i < s->gather->released_count; i++)
+        session_release(s, s->gather->released[i]);
+    s->gather->released_count = 0;
 }
 
 /* As it was at session_gather(). One that was dropped has no id any more. */
 static void undo_all(struct session *s)
 {
-    struct gather *g = &s->gather;
+    struct gather *g = s->gather;
 
     for (size_t i = g->undo_count; i-- > 0;)
         call_rewind(&g->undo[i].call->call, &g->undo[i].mark);
@@ -126,9 +141,9 @@ static int write_out(struct session *s, struct err *err)
 
 int session_write(struct session *s, struct err *err)
 {
-    struct gather *g = &s->gather;
+    struct gather *g = s->gather;
 
-    if (!g->open)
+    if (!session_is_gathering(s))
         return 0;
     g->open = false;
     if (write_out(s, err) == 0) {

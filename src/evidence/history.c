@@ -14,6 +14,19 @@ static void open_call_free(struct open_call *c)
     free(c);
 }
 
+void history_trim(struct history *h)
+{
+    struct open_call *c;
+    size_t first = 0;
+
+    while ((c = h->spare)) {
+        h->spare = c->next;
+        open_call_free(c);
+    }
+    if (!map_next(&h->calls, &first))
+        map_release(&h->calls);
+}
+
 void history_release(struct history *h)
 {
     struct open_call *c;
@@ -21,10 +34,7 @@ void history_release(struct history *h)
     for (size_t i = 0; (c = map_next(&h->calls, &i));)
         open_call_free(c);
     map_release(&h->calls);
-    while ((c = h->spare)) {
-        h->spare = c->next;
-        open_call_free(c);
-    }
+    history_trim(h);
     buf_release(&h->text);
     *h = (struct history){ 0 };
 }

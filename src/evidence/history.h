@@ -61,6 +61,7 @@ struct history {
 };
 
 void history_release(struct history *h);
+void history_trim(struct history *h); /* give back what the next call would use again */
 
 /* Keep a copy of what session_start says; `room` is for all the texts that it will ever
  * have. */

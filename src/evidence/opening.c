@@ -14,7 +14,7 @@
 
 static void compose_start(struct session *s, const struct session_options *o)
 {
-    struct event *e = &s->event;
+    struct event *e = &s->drafts->event;
 
     event_init(e, EVENT_SESSION_START);
     event_add_cstr(e, "server_id", o->server_id);
@@ -63,12 +63,14 @@ static int start(struct session *s, const char *id, const struct session_options
 {
     uint64_t seq = 0;
 
+    if (session_draft(s, 1, err) < 0)
+        return -1;
     compose_start(s, o);
     if (session_begin(s, 1, err) < 0)
         return -1;
     if (remember_start(s, id, o, log_time(s->log), err) < 0 ||
         log_note_session(s->log, id, log_next(s->log), s->receipts.name, err) < 0 ||
-        session_add(s, &s->event, &seq, err) < 0)
+        session_add(s, &s->drafts->event, &seq, err) < 0)
         return session_give_up(s, 1, err);
     if (session_commit(s, NULL, err) < 0)
         return -1;

@@ -202,7 +202,7 @@ static void test_lines_without_events_are_void(void)
                            &err) == 0 &&
            receipts_append(&file, STR("not json"), &err) == 0,
        "a stranger's lines");
-    receipts_release(&file);
+    receipts_close(&file);
     ok(session_end(s, &well, &cut, &packable, &err) == 0, "the session ended");
     request = request_for(s, &cut);
     ok(pack_build(r.log, &request, &result, &err) == 0 && result.receipts == 4 &&

@@ -40,16 +40,11 @@ bool receipts_name_valid(str name)
 int receipts_init(struct receipts *r, const char *audit_dir, const char *name,
                   struct err *err)
 {
-    char dir[FILE_PATH_MAX];
-
-    *r = (struct receipts){ .fd = -1 };
+    *r = (struct receipts){ .audit_dir = audit_dir, .fd = -1 };
     if (!receipts_name_valid(str_from(name)))
         return err_set(err, ERR_FORMAT, "'%s' is no name of a receipts file", name);
     snprintf(r->name, sizeof(r->name), "%s", name);
-    if (path_join(dir, audit_dir, RECEIPTS_DIR, err) < 0)
-        return -1;
-    r->dir = strdup(dir);
-    return r->dir ? 0 : err_set(err, ERR_NOMEM, "no memory for a name");
+    return 0;
 }
 
 /* A half-written line of a dead writer is closed, so that it stays one void line. */
@@ -66,15 +61,15 @@ static int find_end(struct receipts *r, struct err *err)
 
 static int open_file(struct receipts *r, bool sync, struct err *err)
 {
-    char path[FILE_PATH_MAX];
+    char dir[FILE_PATH_MAX], path[FILE_PATH_MAX];
 
-    if (file_make_dirs(r->dir, 0700, err) < 0 ||
-        path_join(path, r->dir, r->name, err) < 0)
+    if (path_join(dir, r->audit_dir, RECEIPTS_DIR, err) < 0 ||
+        file_make_dirs(dir, 0700, err) < 0 || path_join(path, dir, r->name, err) < 0)
         return -1;
     r->fd = file_open(path, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW, 0600, err);
     if (r->fd < 0)
         return -1;
-    if (find_end(r, err) < 0 || (sync && file_sync_dir(r->dir, err) < 0)) {
+    if (find_end(r, err) < 0 || (sync && file_sync_dir(dir, err) < 0)) {
         receipts_close(r);
         return -1;
     }
@@ -90,13 +85,6 @@ void receipts_close(struct receipts *r)
 {
     file_close(&r->fd);
     buf_release(&r->line);
-}
-
-void receipts_release(struct receipts *r)
-{
-    receipts_close(r);
-    free(r->dir);
-    r->dir = NULL;
 }
 
 /* Bytes of `line` that are not in the file. */

@@ -26,7 +26,7 @@ struct err;
 
 /* The file being written. Only a name until the first receipts_open(). */
 struct receipts {
-    char *dir;
+    const char *audit_dir; /* borrowed */
     char name[LIVE_NAME_MAX];
     int fd;          /* -1 while it is not open */
     uint64_t size;   /* bytes that stand in it, and those that wait */
@@ -45,8 +45,7 @@ MUST_CHECK int receipts_init(struct receipts *r, const char *audit_dir, const ch
 /* Open the file unless it is open; made if it is not there. `sync`: its directory entry
  * is on disk when this returns. */
 MUST_CHECK int receipts_open(struct receipts *r, bool sync, struct err *err);
-void receipts_close(struct receipts *r);   /* it may be opened again */
-void receipts_release(struct receipts *r); /* closes */
+void receipts_close(struct receipts *r); /* it may be opened again */
 
 /* Append a line and its newline. After a failure nothing of it stands. */
 MUST_CHECK int receipts_append(struct receipts *r, str line, struct err *err);

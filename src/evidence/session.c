@@ -27,34 +27,52 @@ void session_free(struct session *s)
 {
     if (!s)
         return;
-    if (s->gather.open)
+    if (session_is_gathering(s)) {
         log_drop(s->log, "the session was given up");
-    s->gather.open = false;
+        s->gather->open = false;
+    }
     s->later_count = 0;
     session_trim(s);
-    receipts_release(&s->receipts);
+    receipts_close(&s->receipts);
     history_release(&s->history);
     free(s);
 }
 
+static void free_drafts(struct drafts *d)
+{
+    if (!d)
+        return;
+    receipt_line_release(&d->line);
+    event_release(&d->event);
+    event_release(&d->said);
+    event_release(&d->decision);
+    event_release(&d->receipt_event);
+    free(d);
+}
+
+int session_draft(struct session *s, uint64_t events, struct err *err)
+{
+    if (s->drafts)
+        return 0;
+    s->drafts = calloc(1, sizeof(*s->drafts));
+    if (s->drafts)
+        return 0;
+    err_set(err, ERR_NOMEM, "no memory for an event");
+    log_lost(s->log, events, err->msg);
+    return -1;
+}
+
 void session_trim(struct session *s)
 {
-    struct gather *g = &s->gather;
-
-    if (g->open || s->later_count)
+    if (session_is_gathering(s) || s->later_count)
         return;
     entropy_pool_release(&s->ids);
-    free(g->undo);
-    free(g->released);
-    g->undo = NULL;
-    g->released = NULL;
-    g->undo_count = g->undo_cap = g->released_count = g->released_cap = 0;
-    receipt_line_release(&s->line);
-    event_release(&s->event);
-    event_release(&s->said);
-    event_release(&s->decision);
-    event_release(&s->receipt_event);
-    s->said_token = 0;
+    session_free_gather(s);
+    free_drafts(s->drafts);
+    s->drafts = NULL;
+    if (log_durability_of(s->log) == LOG_WRITE) /* else it may have to be synced */
+        receipts_close(&s->receipts);
+    history_trim(&s->history);
     for (size_t i = 0; i < s->later_cap; i++)
         event_release(&s->later[i].event);
     free(s->later);
@@ -166,7 +184,7 @@ int session_begin(struct session *s, uint64_t events, struct err *err)
 
 int session_commit(struct session *s, uint64_t *upto, struct err *err)
 {
-    if (s->gather.open)
+    if (session_is_gathering(s))
         log_gather(s->log, upto);
     else if (log_commit(s->log, upto, err) < 0) {
         session_lose_later(s, s->later_count);
@@ -206,8 +224,8 @@ int session_later(struct session *s, struct open_call *call, enum event_type typ
     l = session_next_later(s, err);
     if (!l)
         return -1;
-    if (m->token && m->token == s->said_token) {
-        event_copy(&l->event, &s->said);
+    if (m->token && s->drafts && m->token == s->drafts->said_token) {
+        event_copy(&l->event, &s->drafts->said);
         l->event.type = type;
     } else {
         message_event(&l->event, type, m);
@@ -245,11 +263,11 @@ int session_transport(struct session *s, const char *transport, struct err *err)
 {
     if (!term_is_transport(transport) || s->history.transport_found)
         return err_set(err, ERR_REFUSED, "the transport of a session is found once");
-    if (session_write(s, err) < 0)
+    if (session_write(s, err) < 0 || session_draft(s, 1, err) < 0)
         return -1;
-    event_init(&s->event, EVENT_TRANSPORT_FOUND);
-    event_add_cstr(&s->event, "transport", transport);
-    if (session_put(s, &s->event, NULL, err) < 0)
+    event_init(&s->drafts->event, EVENT_TRANSPORT_FOUND);
+    event_add_cstr(&s->drafts->event, "transport", transport);
+    if (session_put(s, &s->drafts->event, NULL, err) < 0)
         return -1;
     s->history.transport_found = true;
     return history_set_transport(&s->history, str_from(transport), err);
@@ -278,10 +296,10 @@ void message_event(struct event *e, enum event_type type, const struct message *
 static void begin_message(struct session *s, enum event_type type,
                           const struct message *m)
 {
-    message_event(&s->event, type, m);
-    s->said_token = m->token;
+    message_event(&s->drafts->event, type, m);
+    s->drafts->said_token = m->token;
     if (m->token)
-        event_copy(&s->said, &s->event);
+        event_copy(&s->drafts->said, &s->drafts->event);
 }
 
 static void add_optional(struct event *e, const char *name, str text)
@@ -361,10 +379,12 @@ int session_request(struct session *s, const struct message *m,
                     const struct call_request *request, struct open_call **call,
                     uint64_t *upto, struct err *err)
 {
-    struct event *const events[] = { &s->event, &s->decision };
+    struct event *events[2];
     struct open_call *made;
     char id[ID_MAX];
 
+    if (session_draft(s, 1, err) < 0)
+        return -1;
     if (receipts_open(&s->receipts, log_durability_of(s->log) != LOG_WRITE, err) < 0 ||
         session_new_id(s, id, "inv_", err) < 0) {
         log_lost(s->log, 1, err->msg);
@@ -373,13 +393,15 @@ int session_request(struct session *s, const struct message *m,
     made = history_new_call(&s->history, id, err);
     if (!made)
         return -1;
+    events[0] = &s->drafts->event;
+    events[1] = &s->drafts->decision;
     begin_message(s, EVENT_REQUEST_RECEIVED, m);
-    event_add_text(&s->event, "arguments_hash", request->arguments_hash);
-    add_optional(&s->event, "raw_reason", request->raw_reason);
+    event_add_text(&s->drafts->event, "arguments_hash", request->arguments_hash);
+    add_optional(&s->drafts->event, "raw_reason", request->raw_reason);
     if (request->trace.p)
-        event_add_foreign(&s->event, "trace", "trace_sha256", request->trace);
+        event_add_foreign(&s->drafts->event, "trace", "trace_sha256", request->trace);
     if (request->decision)
-        compose_decision(&s->decision, request->decision);
+        compose_decision(&s->drafts->decision, request->decision);
     if (keep_request(made, request, err) < 0 ||
         note_all(s, made, true, events, request->decision ? 2 : 1, upto, err) < 0) {
         history_drop_call(&s->history, made);
@@ -394,6 +416,8 @@ int session_request(struct session *s, const struct message *m,
 int session_prepare_receipt(struct session *s, char id[static ID_MAX], const char *prefix,
                             uint64_t events, struct err *err)
 {
+    if (session_draft(s, events, err) < 0)
+        return -1;
     if (receipts_open(&s->receipts, log_durability_of(s->log) != LOG_WRITE, err) < 0 ||
         session_new_id(s, id, prefix, err) < 0) {
         log_lost(s->log, events, err->msg);
@@ -419,14 +443,14 @@ static int compose_receipt(struct session *s, const struct open_call *call,
     struct receipt r;
 
     receipt_of_call(&r, &call->call, &place);
-    return receipt_compose(&s->line, &r, err);
+    return receipt_compose(&s->drafts->line, &r, err);
 }
 
 void session_compose_receipt_event(struct session *s, const char *receipt_id)
 {
-    event_init(&s->receipt_event, EVENT_RECEIPT);
-    event_add_cstr(&s->receipt_event, "receipt_id", receipt_id);
-    event_add_digest(&s->receipt_event, "sha256", &s->line.hash);
+    event_init(&s->drafts->receipt_event, EVENT_RECEIPT);
+    event_add_cstr(&s->drafts->receipt_event, "receipt_id", receipt_id);
+    event_add_digest(&s->drafts->receipt_event, "sha256", &s->drafts->line.hash);
 }
 
 /* The receipt of a call and its event, after everything that it tells of. A second
@@ -440,10 +464,10 @@ static int put_receipt(struct session *s, struct open_call *call, const char *re
         return -1;
     session_compose_receipt_event(s, receipt_id);
     if (call->parent[0])
-        event_add_cstr(&s->receipt_event, "parent", call->parent);
-    if (receipts_append(&s->receipts, s->line.line, err) < 0)
+        event_add_cstr(&s->drafts->receipt_event, "parent", call->parent);
+    if (receipts_append(&s->receipts, s->drafts->line.line, err) < 0)
         return -1;
-    return put_call_event(s, call, &s->receipt_event, err);
+    return put_call_event(s, call, &s->drafts->receipt_event, err);
 }
 
 /* `e` may be NULL: only the receipt. */
@@ -490,8 +514,11 @@ int session_receipt(struct session *s, struct open_call *call, uint64_t *upto,
 int session_respond(struct session *s, struct open_call *call, const struct message *m,
                     const struct call_response *response, uint64_t *upto, struct err *err)
 {
-    struct event *e = &s->event;
+    struct event *e;
 
+    if (session_draft(s, 2, err) < 0)
+        return -1;
+    e = &s->drafts->event;
     begin_message(s, EVENT_RESPONSE_RECEIVED, m);
     event_add_text(e, "result_hash", response->result_hash);
     event_add_bool(e, "is_error", response->is_error);
@@ -504,15 +531,20 @@ int session_respond(struct session *s, struct open_call *call, const struct mess
 int session_decide(struct session *s, struct open_call *call,
                    const struct call_decision *decision, uint64_t *upto, struct err *err)
 {
-    compose_decision(&s->event, decision);
-    return session_note(s, call, &s->event, upto, err);
+    if (session_draft(s, 1, err) < 0)
+        return -1;
+    compose_decision(&s->drafts->event, decision);
+    return session_note(s, call, &s->drafts->event, upto, err);
 }
 
 int session_deny(struct session *s, struct open_call *call, const struct message *m,
                  const struct call_denial *denial, uint64_t *upto, struct err *err)
 {
-    struct event *e = &s->event;
+    struct event *e;
 
+    if (session_draft(s, 2, err) < 0)
+        return -1;
+    e = &s->drafts->event;
     message_event(e, EVENT_REQUEST_DENIED, m);
     event_add_texts(e, "reason_codes", denial->reason_codes, denial->reason_count);
     add_optional(e, "policy_ref", denial->policy_ref);
@@ -524,9 +556,11 @@ int session_lose(struct session *s, struct open_call *call, const char *reason,
 {
     if (!term_is_loss(reason))
         return err_set(err, ERR_FORMAT, "no call is lost for that reason");
-    event_init(&s->event, EVENT_CALL_LOST);
-    event_add_cstr(&s->event, "reason", reason);
-    return conclude(s, call, &s->event, (str){ NULL, 0 }, upto, err);
+    if (session_draft(s, 2, err) < 0)
+        return -1;
+    event_init(&s->drafts->event, EVENT_CALL_LOST);
+    event_add_cstr(&s->drafts->event, "reason", reason);
+    return conclude(s, call, &s->drafts->event, (str){ NULL, 0 }, upto, err);
 }
 
 int session_settle(struct session *s, uint64_t upto, struct err *err)

@@ -35,28 +35,37 @@ struct gather {
     size_t released_count, released_cap;
 };
 
+/* What is being written: working memory. */
+struct drafts {
+    struct receipt_line line;
+    struct event event; /* of the helpers */
+    struct event said;  /* the members of the message with this token */
+    uint64_t said_token;
+    struct event decision;
+    struct event receipt_event;
+};
+
 struct session {
     struct log *log;
     struct history history;
     struct receipts receipts;
     struct entropy_pool ids;
-    struct receipt_line line; /* working memory */
-    struct event event;       /* of the helpers */
-    struct event said;        /* the members of the message with this token */
-    uint64_t said_token;
-    struct event decision;
-    struct event receipt_event;
-    uint64_t pending;     /* events of ours in the batch */
-    uint64_t lost_before; /* log_lost_total() at the beginning */
+    struct drafts *drafts; /* NULL after session_trim() */
+    uint64_t pending;      /* events of ours in the batch */
+    uint64_t lost_before;  /* log_lost_total() at the beginning */
     bool pack_empty;
     bool resumed;
-    struct gather gather;
+    struct gather *gather; /* NULL: never begun, or session_trim() */
     struct later *later;
     size_t later_count, later_cap;
 };
 
 MUST_CHECK int session_new_id(struct session *s, char id[static ID_MAX],
                               const char *prefix, struct err *err);
+
+/* Before an event or a receipt is composed: there are drafts. What was to be recorded,
+ * `events`, is lost without. */
+MUST_CHECK int session_draft(struct session *s, uint64_t events, struct err *err);
 
 /* Open a batch of `events` events, behind those that waited for it; all of them count as
  * lost when that fails. */
@@ -74,6 +83,7 @@ int session_give_up(struct session *s, uint64_t events, const struct err *err);
 
 /* gather.c: room for what a batch is going to remember. */
 MUST_CHECK int session_gather_room(struct session *s, struct err *err);
+void session_free_gather(struct session *s); /* not while it is open */
 
 /* The call was changed by the batch that has just been gathered; nothing without
  * session_gather(). */

@@ -321,7 +321,7 @@ static void test_a_half_written_line_becomes_a_void_one(void)
     ok(receipts_append(&file, STR("{\"receipt_id\":\"mtc_0123456789abcdef\"}"), &err) ==
            0,
        "a whole line after it");
-    receipts_release(&file);
+    receipts_close(&file);
     ok(receipts_index_read(&index, r.dir, session_receipts(s), &err) == 0 &&
            index.entries.count == 1,
        "one receipt is found: %s", err.msg);
