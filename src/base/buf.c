@@ -12,7 +12,7 @@ static size_t maximum(const struct buf *b)
 {
     size_t max = b->max ? b->max : BUF_MAX_DEFAULT;
 
-    return max < SIZE_MAX / 4 ? max : SIZE_MAX / 4; /* doubling must not wrap */
+    return max < BUF_MAX ? max : BUF_MAX;
 }
 
 void buf_init(struct buf *b, size_t max)
@@ -45,7 +45,7 @@ static bool grow(struct buf *b, size_t need)
     if (!p)
         return false;
     b->p = p;
-    b->cap = cap;
+    b->cap = (uint32_t)cap;
     return true;
 }
 

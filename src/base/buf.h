@@ -20,12 +20,13 @@
 struct err;
 
 #define BUF_MAX_DEFAULT ((size_t)1 << 20)
+#define BUF_MAX         ((size_t)UINT32_MAX - 1) /* of any, whatever its maximum says */
 
 struct buf {
     char *p;
     size_t n;
-    size_t cap;
     size_t max; /* 0 means BUF_MAX_DEFAULT */
+    uint32_t cap;
     bool failed;
 };
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/buf.h"
 
+#include <stdlib.h>
+
 #include "base/err.h"
 #include "tests/tap.h"
 
@@ -55,6 +57,14 @@ static void test_the_maximum(void)
     }
 }
 
+static bool malloc_works(size_t n)
+{
+    void *p = malloc(n);
+
+    free(p);
+    return p != NULL;
+}
+
 static void test_the_default_maximum(void)
 {
     CLEANUP(buf_release) struct buf b = { 0 };
@@ -67,6 +77,13 @@ static void test_the_default_maximum(void)
     buf_add(&large, STR("x"));
     ok(str_is(buf_str(&large), "x") && !buf_room(&large, SIZE_MAX) && large.failed,
        "a maximum beyond all memory does not wrap");
+    buf_release(&large);
+    ok(!buf_room(&large, BUF_MAX + 1) && large.failed, "BUF_MAX is the most there is");
+    buf_reset(&large);
+    if (malloc_works(BUF_MAX))
+        ok(buf_room(&large, BUF_MAX) != NULL, "and that much there is");
+    else
+        tap_skip("and that much there is", "this machine has not so much memory");
 }
 
 static void test_growth(void)

@@ -110,7 +110,7 @@ static bool text_at(struct arguments *a, uint32_t node, str *out)
     b.p = arena_alloc(a->arena, raw.n);
     if (!b.p)
         return false;
-    b.cap = raw.n; /* decoding never makes it longer, so this never grows */
+    b.cap = (uint32_t)raw.n; /* decoding never makes it longer, so this never grows */
     b.max = raw.n;
     json_unescape(a->json, node, &b);
     *out = buf_str(&b);

@@ -41,7 +41,8 @@ void call_view_read(struct call_view *call, const struct rpc *m, struct arena *a
         return;
     raw = json_raw(m->json, tool);
     b.p = arena_alloc(arena, raw.n);
-    b.cap = b.max = raw.n;
+    b.cap = (uint32_t)raw.n; /* a JSON text is never larger */
+    b.max = raw.n;
     if (b.p)
         json_unescape(m->json, tool, &b);
     call->tool = buf_str(&b);
