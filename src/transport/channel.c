@@ -185,14 +185,15 @@ int channel_write(struct channel *s, str bytes, struct err *err)
         s->broken = true;
         return err_errno(err, "write");
     }
+    if ((size_t)n == bytes.n)
+        return 0;
     forget_sent(s);
     buf_add(&s->queue, str_skip(bytes, (size_t)n));
     if (s->queue.failed)
         return err_set(err, ERR_LIMIT,
                        "the other side does not read: %zu bytes wait for it",
                        CHANNEL_QUEUE_MAX);
-    if (s->queue.n)
-        update_watch(s);
+    update_watch(s);
     return 0;
 }
 

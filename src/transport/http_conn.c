@@ -42,7 +42,7 @@ static void finish(struct http_conn *c)
 
     c->ctx = NULL;
     c->used = true;
-    c->idle_until = loop_now(c->link.options.loop) + c->idle_wait;
+    c->idle_until = loop_now(c->link.loop) + c->idle_wait;
     if (!c->keep_alive || !c->body.reusable || link_queued(&c->link) > 0)
         http_conn_close(c);
     else
@@ -217,7 +217,7 @@ int http_conn_request(struct http_conn *c, str head, str body,
 bool http_conn_is_idle(const struct http_conn *c)
 {
     return !c->closed && !c->ctx && c->used &&
-           loop_now(c->link.options.loop) < c->idle_until;
+           loop_now(c->link.loop) < c->idle_until;
 }
 
 void http_conn_read(struct http_conn *c, bool on)

@@ -15,18 +15,38 @@
 
 #define PLAIN_BYTES ((size_t)16 << 10) /* a TLS record */
 
-/* What only connecting needs: a connection may live for days, and there may be many. */
-struct link_search {
+/* What only opening needs: a connection may live for days, and there may be many. */
+struct link_opening {
+    struct link_options options;
+    int fd;
+    struct loop_watch *watch;
+    struct loop_timer *timer;
+    uint64_t until;           /* loop time */
+    bool through;             /* the proxy's tunnel is there */
+    struct http_head *answer; /* of the proxy, while it is asked */
     struct resolved addresses;
     size_t at;      /* the address that is tried */
     struct err why; /* the last one did not answer */
 };
 
-static void stop_connecting(struct link *l)
+static void stop_connecting(struct link_opening *o)
 {
-    loop_watch_free(l->watch);
-    l->watch = NULL;
-    file_close(&l->fd);
+    loop_watch_free(o->watch);
+    o->watch = NULL;
+    file_close(&o->fd);
+}
+
+static void forget_opening(struct link *l)
+{
+    struct link_opening *o = l->opening;
+
+    if (!o)
+        return;
+    stop_connecting(o);
+    loop_timer_free(o->timer);
+    http_head_free(&o->answer);
+    free(o);
+    l->opening = NULL;
 }
 
 /* It is over, for this reason. */
@@ -36,9 +56,9 @@ static void end(struct link *l, const struct err *why)
 
     if (l->closed)
         return;
-    if (why && l->options.proxy && !l->open && !l->through) {
+    if (why && l->opening && l->opening->options.proxy && !l->opening->through) {
         named = *why;
-        err_wrap(&named, "the proxy %s", l->options.proxy->url.authority);
+        err_wrap(&named, "the proxy %s", l->opening->options.proxy->url.authority);
         why = &named;
     }
     link_close(l);
@@ -73,8 +93,7 @@ static int pay(struct link *l, struct err *err)
 static void become_open(struct link *l)
 {
     l->open = true;
-    loop_timer_free(l->timer); /* it was for the opening */
-    l->timer = NULL;
+    forget_opening(l);
     l->events->on_open(l->ctx);
 }
 
@@ -170,38 +189,35 @@ static void secure(struct link *l)
 {
     struct err err = { 0 };
 
-    if (tls_new(&l->tls, l->options.trust, l->options.host, &err) < 0 || pay(l, &err) < 0)
+    if (tls_new(&l->tls, l->opening->options.trust, l->opening->options.host, &err) < 0 ||
+        pay(l, &err) < 0)
         end(l, &err);
 }
 
 /* The server speaks only when it is spoken to: what follows the head is nobody's. */
-static void forget_answer(struct link *l)
-{
-    http_head_free(&l->answer);
-}
-
 static void on_tunnel_bytes(void *ctx, str bytes)
 {
     struct link *l = ctx;
+    struct link_opening *o = l->opening;
     struct err err = { 0 };
     enum http_verdict v;
     size_t used = 0;
 
-    v = http_head_feed(l->answer, bytes, &used);
+    v = http_head_feed(o->answer, bytes, &used);
     if (v == HTTP_MORE)
         return;
     if (v == HTTP_REFUSED)
         err_set(&err, ERR_PEER, "its answer is no HTTP: %s",
-                http_refusal_why(l->answer->refusal));
-    else if (http_proxy_check(l->answer, &err) == 0 && used < bytes.n)
+                http_refusal_why(o->answer->refusal));
+    else if (http_proxy_check(o->answer, &err) == 0 && used < bytes.n)
         err_set(&err, ERR_PEER, "it says more than it was asked");
     if (err.code != ERR_NONE) {
         end(l, &err);
         return;
     }
-    l->through = true;
+    o->through = true;
     l->channel.events = &channel_events;
-    forget_answer(l);
+    http_head_free(&o->answer);
     secure(l);
 }
 
@@ -217,17 +233,18 @@ static const struct channel_events tunnel_events = { on_tunnel_bytes, on_tunnel_
 
 static void ask_for_tunnel(struct link *l)
 {
+    struct link_opening *o = l->opening;
     CLEANUP(buf_release) struct buf request = { .max = HTTP_HEAD_MAX };
     struct err err = { 0 };
 
     l->channel.events = &tunnel_events;
-    if (!http_head_make(&l->answer, HTTP_RESPONSE)) {
+    if (!http_head_make(&o->answer, HTTP_RESPONSE)) {
         err_set(&err, ERR_NOMEM, "no memory for a proxy's answer");
         end(l, &err);
         return;
     }
-    if (http_proxy_put_connect(&request, l->options.proxy, l->options.host,
-                               l->options.port, &err) < 0 ||
+    if (http_proxy_put_connect(&request, o->options.proxy, o->options.host,
+                               o->options.port, &err) < 0 ||
         channel_write(&l->channel, buf_str(&request), &err) < 0)
         end(l, &err);
     if (request.p)
@@ -240,31 +257,31 @@ static void try_next(struct link *l);
 
 static const char *host_of(const struct link *l)
 {
-    return l->options.proxy ? l->options.proxy->url.host : l->options.host;
+    const struct link_options *o = &l->opening->options;
+
+    return o->proxy ? o->proxy->url.host : o->host;
 }
 
 static void begin(struct link *l)
 {
+    struct link_opening *o = l->opening;
     struct err err = { 0 };
-    uint64_t now = loop_now(l->options.loop);
-    int fd = l->fd;
+    uint64_t now = loop_now(l->loop);
+    int fd = o->fd;
 
-    loop_watch_free(l->watch);
-    l->watch = NULL;
-    l->fd = -1;
-    free(l->search);
-    l->search = NULL;
-    loop_timer_set(l->timer, l->until > now ? l->until - now : 0, false);
-    if (channel_open(&l->channel, l->options.loop, fd, false, &channel_events, l, &err) <
-        0) {
+    loop_watch_free(o->watch);
+    o->watch = NULL;
+    o->fd = -1;
+    loop_timer_set(o->timer, o->until > now ? o->until - now : 0, false);
+    if (channel_open(&l->channel, l->loop, fd, false, &channel_events, l, &err) < 0) {
         end(l, &err);
         return;
     }
     l->has_channel = l->channel.is_socket = true;
     channel_read(&l->channel, l->reading);
-    if (!l->options.trust)
+    if (!o->options.trust)
         become_open(l);
-    else if (l->options.proxy)
+    else if (o->options.proxy)
         ask_for_tunnel(l);
     else
         secure(l);
@@ -273,19 +290,20 @@ static void begin(struct link *l)
 static void on_connected(void *ctx, unsigned events)
 {
     struct link *l = ctx;
+    struct link_opening *o = l->opening;
     int code = 0;
     socklen_t n = sizeof(code);
 
     (void)events;
-    if (getsockopt(l->fd, SOL_SOCKET, SO_ERROR, &code, &n) < 0)
+    if (getsockopt(o->fd, SOL_SOCKET, SO_ERROR, &code, &n) < 0)
         code = errno;
     if (code == 0) {
         begin(l);
         return;
     }
     errno = code;
-    err_errno(&l->search->why, "cannot connect");
-    stop_connecting(l);
+    err_errno(&o->why, "cannot connect");
+    stop_connecting(o);
     try_next(l);
 }
 
@@ -306,9 +324,10 @@ static void set_options(int fd)
 
 static int start_connect(struct link *l, struct err *err)
 {
-    const bool v6 = l->search->addresses.at[l->search->at].v6;
-    const void *bytes = l->search->addresses.at[l->search->at].bytes;
-    const uint16_t port = l->options.proxy ? l->options.proxy->url.port : l->options.port;
+    struct link_opening *o = l->opening;
+    const bool v6 = o->addresses.at[o->at].v6;
+    const void *bytes = o->addresses.at[o->at].bytes;
+    const uint16_t port = o->options.proxy ? o->options.proxy->url.port : o->options.port;
     struct sockaddr_in in4 = { .sin_family = AF_INET, .sin_port = htons(port) };
     struct sockaddr_in6 in6 = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
     const struct sockaddr *to = v6 ? (const void *)&in6 : (const void *)&in4;
@@ -317,46 +336,47 @@ static int start_connect(struct link *l, struct err *err)
         memcpy(&in6.sin6_addr, bytes, 16);
     else
         memcpy(&in4.sin_addr, bytes, 4);
-    l->fd =
+    o->fd =
         socket(v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (l->fd < 0)
+    if (o->fd < 0)
         return err_errno(err, "cannot connect");
-    set_options(l->fd);
-    if (connect(l->fd, to, v6 ? sizeof(in6) : sizeof(in4)) < 0 && errno != EINPROGRESS) {
+    set_options(o->fd);
+    if (connect(o->fd, to, v6 ? sizeof(in6) : sizeof(in4)) < 0 && errno != EINPROGRESS) {
         err_errno(err, "cannot connect");
-        file_close(&l->fd);
+        file_close(&o->fd);
         return -1;
     }
-    if (loop_watch_new(&l->watch, l->options.loop, l->fd, on_connected, l, err) < 0) {
-        file_close(&l->fd);
+    if (loop_watch_new(&o->watch, l->loop, o->fd, on_connected, l, err) < 0) {
+        file_close(&o->fd);
         return -1;
     }
-    loop_watch_set(l->watch, LOOP_WRITABLE);
+    loop_watch_set(o->watch, LOOP_WRITABLE);
     return 0;
 }
 
 static void try_next(struct link *l)
 {
-    uint64_t now = loop_now(l->options.loop);
+    struct link_opening *o = l->opening;
+    uint64_t now = loop_now(l->loop);
     struct err why;
 
-    while (++l->search->at < l->search->addresses.count && now < l->until) {
-        uint64_t wait = l->until - now;
+    while (++o->at < o->addresses.count && now < o->until) {
+        uint64_t wait = o->until - now;
 
-        if (start_connect(l, &l->search->why) < 0)
+        if (start_connect(l, &o->why) < 0)
             continue;
-        if (l->search->at + 1 < l->search->addresses.count && wait > LINK_ADDRESS_WAIT)
+        if (o->at + 1 < o->addresses.count && wait > LINK_ADDRESS_WAIT)
             wait = LINK_ADDRESS_WAIT;
-        loop_timer_set(l->timer, wait, false);
+        loop_timer_set(o->timer, wait, false);
         return;
     }
-    why = l->search->why; /* it goes with the link */
+    why = o->why; /* it goes with the link */
     end(l, &why);
 }
 
 static void start_trying(struct link *l)
 {
-    l->search->at = (size_t)-1;
+    l->opening->at = (size_t)-1;
     try_next(l);
 }
 
@@ -368,7 +388,7 @@ static void on_resolved(void *ctx, const struct resolved *answer)
     l->looking = false;
     if (l->closed)
         return;
-    l->search->addresses = *answer;
+    l->opening->addresses = *answer;
     if (answer->count == 0) {
         err_set(&err, ERR_NOTFOUND, "there is no address for the host '%s'", host_of(l));
         end(l, &err);
@@ -390,13 +410,13 @@ static void start(struct link *l)
 {
     struct err err = { 0 };
 
-    l->until = loop_now(l->options.loop) + LINK_OPEN_WAIT;
-    if (is_literal(&l->search->addresses, host_of(l))) {
+    l->opening->until = loop_now(l->loop) + LINK_OPEN_WAIT;
+    if (is_literal(&l->opening->addresses, host_of(l))) {
         start_trying(l);
         return;
     }
     l->looking = true;
-    if (resolve(l->options.resolver, host_of(l), on_resolved, l, &err) == 0)
+    if (resolve(l->opening->options.resolver, host_of(l), on_resolved, l, &err) == 0)
         return;
     l->looking = false;
     end(l, &err);
@@ -406,17 +426,18 @@ static void start(struct link *l)
 static void on_time(void *ctx)
 {
     struct link *l = ctx;
+    struct link_opening *o = l->opening;
     struct err err = { 0 };
 
-    if (l->until == 0) {
+    if (o->until == 0) {
         start(l);
     } else if (!l->has_channel) {
-        stop_connecting(l);
-        err_set(&l->search->why, ERR_TIMEOUT, "cannot connect: the host does not answer");
+        stop_connecting(o);
+        err_set(&o->why, ERR_TIMEOUT, "cannot connect: the host does not answer");
         try_next(l);
     } else {
         err_set(&err, ERR_TIMEOUT,
-                l->options.proxy && !l->through ? "it does not answer"
+                o->options.proxy && !o->through ? "it does not answer"
                                                 : "TLS is not answered");
         end(l, &err);
     }
@@ -426,28 +447,28 @@ int link_open(struct link *l, const struct link_options *options,
               const struct link_events *events, void *ctx, struct err *err)
 {
     *l = (struct link){
-        .options = *options, .events = events, .ctx = ctx, .fd = -1, .reading = true
+        .loop = options->loop, .events = events, .ctx = ctx, .reading = true
     };
     l->channel.fd = -1;
-    l->search = calloc(1, sizeof(*l->search));
-    if (!l->search)
+    l->opening = calloc(1, sizeof(*l->opening));
+    if (!l->opening)
         return err_set(err, ERR_NOMEM, "no memory for a connection");
-    if (loop_timer_new(&l->timer, options->loop, on_time, l, err) < 0) {
-        free(l->search);
-        l->search = NULL;
+    l->opening->options = *options;
+    l->opening->fd = -1;
+    if (loop_timer_new(&l->opening->timer, options->loop, on_time, l, err) < 0) {
+        forget_opening(l);
         return -1;
     }
-    loop_timer_set(l->timer, 0, false);
+    loop_timer_set(l->opening->timer, 0, false);
     return 0;
 }
 
 int link_accept(struct link *l, struct loop *loop, int fd, struct tls_identity *identity,
                 const struct link_events *events, void *ctx, struct err *err)
 {
-    *l = (struct link){ .options = { .loop = loop },
+    *l = (struct link){ .loop = loop,
                         .events = events,
                         .ctx = ctx,
-                        .fd = -1,
                         .reading = true,
                         .accepted = true,
                         .open = !identity };
@@ -536,15 +557,10 @@ void link_close(struct link *l)
     if (l->closed)
         return;
     l->closed = true;
-    stop_connecting(l);
-    free(l->search);
-    l->search = NULL;
-    loop_timer_free(l->timer);
-    l->timer = NULL;
+    forget_opening(l);
     if (l->has_channel)
         channel_close(&l->channel);
     l->has_channel = false;
-    forget_answer(l);
     tls_free(l->tls);
     l->tls = NULL;
 }

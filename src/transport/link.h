@@ -45,24 +45,17 @@ struct link_options {
 };
 
 struct link {
-    struct link_options options;
+    struct loop *loop;
     const struct link_events *events;
     void *ctx;
     struct channel channel;
-    bool has_channel, open, closed, looking;
-    bool accepted;            /* the peer came to us */
-    bool heard;               /* and has said something */
-    bool lacks_tls;           /* though there is an identity: see link_accept() */
-    bool ended, finished;     /* it will say no more; neither shall we */
-    bool through;             /* the proxy's tunnel is there */
-    struct http_head *answer; /* of the proxy, while it is asked */
+    bool has_channel, open, closed, looking, reading;
+    bool accepted;        /* the peer came to us */
+    bool heard;           /* and has said something */
+    bool lacks_tls;       /* though there is an identity: see link_accept() */
+    bool ended, finished; /* it will say no more; neither shall we */
     struct tls *tls;
-    int fd; /* while it connects */
-    struct loop_watch *watch;
-    struct loop_timer *timer;
-    uint64_t until;             /* loop time */
-    struct link_search *search; /* while it connects */
-    bool reading;
+    struct link_opening *opening; /* until it is open; NULL for one that was accepted */
 };
 
 MUST_CHECK int link_open(struct link *l, const struct link_options *options,
