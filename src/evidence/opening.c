@@ -6,8 +6,6 @@
 #include "base/err.h"
 #include "base/utf8.h"
 #include "evidence/session_internal.h"
-
-#define WORDS_ROOM 256 /* for the words of terms.h, and our version */
 #include "evidence/terms.h"
 
 #define SESSION_HEX 8 /* digits of the session's id in the name of its receipts file */
@@ -52,7 +50,9 @@ static int remember_start(struct session *s, const char *id,
         .started_at = ts,
     };
 
-    size_t room = facts.server_id.n + facts.policy_hash.n + WORDS_ROOM;
+    size_t room = facts.server_id.n + facts.transport.n + facts.client_transport.n +
+                  facts.profile.n + facts.policy_hash.n + facts.proxy_version.n +
+                  TERM_MAX; /* another transport may be found */
 
     return history_begin(&s->history, &facts, room, err);
 }

@@ -136,6 +136,56 @@ static void test_every_outcome_is_the_same_live_and_read_back(void)
     recording_close(&r);
 }
 
+static size_t open_files(void)
+{
+    size_t n = 0;
+    DIR *d = opendir("/proc/self/fd");
+
+    while (d && readdir(d))
+        n++;
+    if (d)
+        closedir(d);
+    return n;
+}
+
+static void test_a_session_that_gave_back_its_memory_goes_on(void)
+{
+    struct recording r;
+    struct session *s = recording_session(&r, "audit");
+    struct err err = { 0 };
+    struct open_call *call;
+    struct session_cut cut;
+    bool packable = false;
+    size_t files;
+
+    session_trim(s);
+    call = recording_call(&r, s, STR("1"), STR("a"), STR("{\"q\":1}"));
+    files = open_files();
+    session_trim(s);
+    ok(open_files() == files - 1, "its receipts file is closed");
+    ok(recording_answer(&r, s, call, false, STR("{\"ok\":true}")),
+       "a call is answered that was open meanwhile");
+    session_release(s, call);
+    session_trim(s);
+    call = recording_call(&r, s, STR("2"), STR("b"), STR("{\"q\":1}"));
+    session_trim(s);
+    ok(session_lose(s, call, "call_timeout", NULL, &err) == 0, "another one is lost");
+    session_release(s, call);
+    session_trim(s);
+    call = recording_call(&r, s, STR("3"), STR("c"), STR("{\"q\":1}"));
+    session_trim(s);
+    ok(recording_deny(&r, s, call), "a third is denied");
+    session_release(s, call);
+    session_trim(s);
+    ok(session_part(s, NULL, &cut, &err) == 0, "a part ends");
+    session_trim(s);
+    ok(session_end(s, &well, &cut, &packable, &err) == 0 && packable, "and all of it");
+    ok(recompute(&r, s, STR("{\"q\":1}"), STR("{\"ok\":true}")) == 3,
+       "all receipts follow from the log");
+    session_free(s);
+    recording_close(&r);
+}
+
 static void test_a_transport_that_was_found_stands_in_later_receipts(void)
 {
     struct recording r;
@@ -398,6 +448,7 @@ int main(void)
     test_what_may_wait_goes_with_the_next_write();
     signal(SIGXFSZ, SIG_IGN);
     test_every_outcome_is_the_same_live_and_read_back();
+    test_a_session_that_gave_back_its_memory_goes_on();
     test_a_transport_that_was_found_stands_in_later_receipts();
     test_numbers_of_a_session();
     test_a_session_without_calls_has_no_receipts_file();
