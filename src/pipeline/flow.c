@@ -31,7 +31,7 @@ void flow_send(struct relay *r, enum direction d, struct exchange *x, str bytes,
         return;
     }
     /* A reader that stalls stops the writer. */
-    if (e->type->queued(e) + r->gate.bytes[d] > RELAY_QUEUE_STOP)
+    if (e->type->queued(e) + relay_gated(r, d) > RELAY_QUEUE_STOP)
         r->side[other(d)]->type->read(r->side[other(d)], false);
 }
 
@@ -71,7 +71,7 @@ static bool may_read(const struct relay *r, enum direction to)
 
 void flow_drained(struct relay *r, enum direction d)
 {
-    if (may_read(r, d) && r->gate.bytes[d] == 0 &&
+    if (may_read(r, d) && relay_gated(r, d) == 0 &&
         (d == TO_CLIENT || r->guard.aside_bytes <= RELAY_QUEUE_STOP))
         r->side[other(d)]->type->read(r->side[other(d)], true);
     if (d == TO_CLIENT && r->phase == FLUSHING)
@@ -94,9 +94,9 @@ static void refuse(struct relay *r, enum direction d, struct exchange *x)
 {
     CLEANUP(buf_release) struct buf answer = { .max = 2 * TAP_ANSWERS_MAX };
 
-    buf_add(&answer, buf_str(&r->tap.answers)); /* to what was refused before */
-    answer_refusals(&answer, &r->tap, d);
-    tap_refused(&r->tap);
+    buf_add(&answer, buf_str(&r->desk->tap.answers)); /* to what was refused before */
+    answer_refusals(&answer, &r->desk->tap, d);
+    tap_refused(&r->desk->tap);
     if (answer.n)
         flow_say(r, TO_CLIENT, x, buf_str(&answer));
 }
@@ -104,10 +104,10 @@ static void refuse(struct relay *r, enum direction d, struct exchange *x)
 /* With --investigation: the whole message, before it goes on. */
 static int keep(struct relay *r, enum direction d, struct err *err)
 {
-    if (!r->o->investigation || r->tap.upto == 0)
+    if (!r->o->investigation || r->desk->tap.upto == 0)
         return 0;
-    if (investigation_write(&r->kept, r->tap.seq, d == TO_SERVER ? "c2s" : "s2c",
-                            r->tap.frame, err) == 0)
+    if (investigation_write(&r->kept, r->desk->tap.seq, d == TO_SERVER ? "c2s" : "s2c",
+                            r->desk->tap.frame, err) == 0)
         return 0;
     log_lost(r->o->log, 1, err->msg);
     return -1;
@@ -140,17 +140,17 @@ static str as_line(struct relay *r, enum direction d, str bytes, bool end)
 
     if (!has_lines(r, d) || has_lines(r, other(d)))
         return bytes;
-    if (r->line.cap > 4 * INTAKE_HOLD)
-        buf_release(&r->line);
-    r->line.max = 2 * INTAKE_WHOLE;
-    buf_reset(&r->line);
-    buf_add(&r->line, bytes);
-    blank(&r->line, '\n');
-    blank(&r->line, '\r');
+    if (r->desk->line.cap > 4 * INTAKE_HOLD)
+        buf_release(&r->desk->line);
+    r->desk->line.max = 2 * INTAKE_WHOLE;
+    buf_reset(&r->desk->line);
+    buf_add(&r->desk->line, bytes);
+    blank(&r->desk->line, '\n');
+    blank(&r->desk->line, '\r');
     if (end)
-        buf_add_char(&r->line, '\n');
-    if (buf_check(&r->line, "a message as a line", &err) == 0)
-        return buf_str(&r->line);
+        buf_add_char(&r->desk->line, '\n');
+    if (buf_check(&r->desk->line, "a message as a line", &err) == 0)
+        return buf_str(&r->desk->line);
     flow_cut(r, d, NULL, &err);
     return (str){ NULL, 0 };
 }
@@ -173,19 +173,19 @@ static int hold(struct relay *r, enum direction d, struct exchange *x, str bytes
     if (m && r->side[d]->type->take_label)
         r->side[d]->type->take_label(r->side[d], x, &h->label);
     if (m) {
-        h->answered = r->tap.answered;
-        h->upto = r->tap.upto;
+        h->answered = r->desk->tap.answered;
+        h->upto = r->desk->tap.upto;
         h->refuse = r->o->block && !m->streamed;
         if (h->refuse)
-            answer_refusals(&h->refusal, &r->tap, d);
+            answer_refusals(&h->refusal, &r->desk->tap, d);
     }
     if (buf_check(&h->bytes, "a message that waits", err) < 0 ||
-        (m && tap_take_sent(&r->tap, &h->sent, err) < 0)) {
+        (m && tap_take_sent(&r->desk->tap, &h->sent, err) < 0)) {
         held_free(h);
         return -1;
     }
-    gate_hold(&r->gate, h);
-    if (r->gate.bytes[d] > RELAY_QUEUE_STOP)
+    gate_hold(&r->desk->gate, h);
+    if (relay_gated(r, d) > RELAY_QUEUE_STOP)
         r->side[other(d)]->type->read(r->side[other(d)], false);
     return 0;
 }
@@ -201,21 +201,21 @@ static int hold_answer(struct relay *r, enum direction to, struct exchange *x, s
     h->to = to;
     h->exchange = x;
     h->end = h->own = true;
-    h->upto = r->tap.upto;
+    h->upto = r->desk->tap.upto;
     h->bytes.max = answer.n + 1;
     buf_add(&h->bytes, answer);
     if (buf_check(&h->bytes, "an answer that waits", err) < 0) {
         held_free(h);
         return -1;
     }
-    gate_hold(&r->gate, h);
+    gate_hold(&r->desk->gate, h);
     return 0;
 }
 
 static void flush_soon(struct relay *r)
 {
-    if (!loop_timer_is_set(r->flush))
-        loop_timer_set(r->flush, FLUSH_AFTER, false);
+    if (!loop_timer_is_set(r->desk->flush))
+        loop_timer_set(r->desk->flush, FLUSH_AFTER, false);
 }
 
 void flow_release(void *ctx, struct held *h, const struct err *why_not)
@@ -232,7 +232,7 @@ void flow_release(void *ctx, struct held *h, const struct err *why_not)
         evidence_failed(r, why_not);
     }
     if (why_not && h->refuse) {
-        tap_refuse_sent(&r->tap, &h->sent, h->to);
+        tap_refuse_sent(&r->desk->tap, &h->sent, h->to);
         flow_say(r, TO_CLIENT, h->exchange, buf_str(&h->refusal));
         return;
     }
@@ -245,7 +245,7 @@ void flow_release(void *ctx, struct held *h, const struct err *why_not)
     note_answers(r, h->to, h->exchange, h->answered);
     flow_send(r, h->to, h->exchange, buf_str(&h->bytes), h->end, &sent);
     if (sent)
-        tap_say_sent(&r->tap, &h->sent);
+        tap_say_sent(&r->desk->tap, &h->sent);
     flush_soon(r);
 }
 
@@ -254,10 +254,10 @@ static void pass_on(struct relay *r, enum direction d, struct exchange *x,
 {
     bool sent;
 
-    note_answers(r, d, x, r->tap.answered);
+    note_answers(r, d, x, r->desk->tap.answered);
     flow_send(r, d, x, as_line(r, d, m->pass, true), true, &sent);
     if (sent)
-        tap_forwarded(&r->tap);
+        tap_forwarded(&r->desk->tap);
     flush_soon(r);
 }
 
@@ -272,8 +272,8 @@ static void send_own(struct relay *r, enum direction to, struct exchange *x, str
 
 static void send_answers(struct relay *r, struct exchange *x)
 {
-    send_own(r, TO_CLIENT, x, buf_str(&r->tap.answers));
-    send_own(r, TO_SERVER, x, buf_str(&r->tap.replies));
+    send_own(r, TO_CLIENT, x, buf_str(&r->desk->tap.answers));
+    send_own(r, TO_SERVER, x, buf_str(&r->desk->tap.replies));
 }
 
 /* Its evidence is written, or that it is not does not matter. */
@@ -283,7 +283,7 @@ static void let_go(struct relay *r, enum direction d, struct exchange *x,
     struct intake_result rest = *m;
     UNINITIALIZED struct err err;
 
-    if (!m->streamed && tap_rest(&r->tap, m->pass, &rest.pass, &err) < 0) {
+    if (!m->streamed && tap_rest(&r->desk->tap, m->pass, &rest.pass, &err) < 0) {
         relay_say(r, "%s; the message is refused", err.msg);
         refuse(r, d, x);
         return;
@@ -306,7 +306,7 @@ void flow_lose(struct relay *r, struct pending *p, const char *reason,
     struct answer a = { .code = ANSWER_SERVER_LOST, .reason_code = STR("server_lost") };
 
     buf_add(&id, str_of(p->bytes, p->raw_n));
-    tap_give_up(&r->tap, p, reason, receipt);
+    tap_give_up(&r->desk->tap, p, reason, receipt);
     buf_printf(&sentence, "server lost: %s", why_lost->msg);
     a.id = buf_str(&id);
     a.message = buf_str(&sentence);
@@ -319,7 +319,7 @@ void flow_lose(struct relay *r, struct pending *p, const char *reason,
 void flow_lose_all(struct relay *r, const char *reason)
 {
     static const struct err why_lost = { ERR_PEER, "it has ended" };
-    struct pending *p = r->tap.asked[TO_SERVER].oldest, *next;
+    struct pending *p = relay_oldest(r), *next;
 
     for (; p; p = next) {
         next = p->newer;
@@ -331,13 +331,13 @@ void flow_lose_all(struct relay *r, const char *reason)
 
 bool flow_is_open(const struct relay *r)
 {
-    return tap_open_calls(&r->tap) > 0 ||
-           (r->upstream.client && http_client_is_busy(r->upstream.client));
+    return (r->desk && tap_open_calls(&r->desk->tap) > 0) ||
+           (r->upstream && http_client_is_busy(r->upstream->client));
 }
 
 void flow_leave_if_drained(struct relay *r)
 {
-    if (r->phase == DRAINING && !flow_is_open(r) && gate_is_empty(&r->gate))
+    if (r->phase == DRAINING && !flow_is_open(r) && !relay_is_gated(r))
         relay_leave(r);
 }
 
@@ -348,10 +348,10 @@ static int record(struct relay *r, enum direction d, struct exchange *x, str fra
     const struct endpoint *server = r->side[TO_SERVER];
     uint64_t before = log_lost_total(r->o->log);
 
-    r->tap.given = r->o->given ? *r->o->given : NULL;
-    r->tap.own =
+    r->desk->tap.given = r->o->given ? *r->o->given : NULL;
+    r->desk->tap.own =
         d == TO_CLIENT && server->type->is_own && server->type->is_own(server, x);
-    if (tap_receive(&r->tap, d, frame, x, loop_now(r->loop), err) == 0)
+    if (tap_receive(&r->desk->tap, d, frame, x, loop_now(r->loop), err) == 0)
         return keep(r, d, err);
     if (log_lost_total(r->o->log) == before)
         log_lost(r->o->log, 1, err->msg);
@@ -372,11 +372,11 @@ static void take_message(struct relay *r, enum direction d, struct exchange *x,
     lost = record(r, d, x, m->frame, &err) < 0;
     if (lost)
         evidence_failed(r, &err);
-    if (lost || !tap_is_gathering(&r->tap)) /* else flow_many() will know */
+    if (lost || !tap_is_gathering(&r->desk->tap)) /* else flow_many() will know */
         r->failing = lost;
     if (d == TO_CLIENT && !x)
-        x = r->tap.asker;
-    if ((lost && r->o->block && !m->streamed) || r->tap.unjudged)
+        x = r->desk->tap.asker;
+    if ((lost && r->o->block && !m->streamed) || r->desk->tap.unjudged)
         refuse(r, d, x);
     else
         let_go(r, d, x, m);
@@ -401,12 +401,12 @@ void flow_many(struct relay *r, bool begin)
 
     if (begin) {
         log_hold(r->o->log);
-        if (may_gather(r))
-            tap_gather(&r->tap);
+        if (may_gather(r) && relay_sit(r, &err) == 0)
+            tap_gather(&r->desk->tap);
         return;
     }
-    if (tap_is_gathering(&r->tap)) {
-        if (tap_write(&r->tap, &err) < 0)
+    if (session_is_gathering(r->session)) {
+        if (session_write(r->session, &err) < 0)
             evidence_failed(r, &err);
         else
             r->failing = false;
@@ -433,7 +433,7 @@ static void pass_piece(struct relay *r, enum direction d, struct exchange *x, st
     struct err err;
     bool sent;
 
-    if (gate_is_empty(&r->gate) || hold(r, d, x, bytes, NULL, &err) < 0)
+    if (!relay_is_gated(r) || hold(r, d, x, bytes, NULL, &err) < 0)
         flow_send(r, d, x, as_line(r, d, bytes, false), false, &sent);
 }
 
@@ -471,10 +471,11 @@ void flow_cut(struct relay *r, enum direction d, struct exchange *x,
 {
     if (r->cut)
         return; /* the server goes on for a moment */
-    say_cut(r, d, r->intake[d].bytes, why_cut);
+    say_cut(r, d, r->desk ? r->desk->intake[d].bytes : 0, why_cut);
     r->cut = true;
     relay_why(r, "message_cut", false);
-    intake_done(&r->intake[d]);
+    if (r->desk)
+        intake_done(&r->desk->intake[d]);
     cut_short(r, d, x);
     relay_leave(r);
 }
@@ -502,7 +503,7 @@ static bool must_be_whole(const struct relay *r, enum direction d,
 
     if (d == TO_SERVER)
         return r->o->enforce || r->guard.has_names || !has_lines(r, TO_SERVER);
-    return (r->tap.lists_open > 0 && guard_cuts_lists(&r->guard)) ||
+    return (r->desk->tap.lists_open > 0 && guard_cuts_lists(&r->guard)) ||
            (to->may_begin && !to->may_begin(r->side[TO_CLIENT], x));
 }
 
@@ -513,13 +514,13 @@ static struct intake *intake_for(struct relay *r, enum direction d, struct excha
     struct stream *s = r->streams;
 
     if (!x || d == TO_SERVER)
-        return &r->intake[d];
+        return &r->desk->intake[d];
     while (s && s->exchange != x)
         s = s->next;
     if (s)
         return &s->intake;
-    if (end && r->intake[d].bytes == 0)
-        return &r->intake[d];
+    if (end && r->desk->intake[d].bytes == 0)
+        return &r->desk->intake[d];
     s = calloc(1, sizeof(*s));
     if (!s)
         return NULL;
@@ -569,7 +570,7 @@ static void take_result(struct relay *r, enum direction d, struct exchange *x,
         take_message(r, d, x, result);
         intake_done(i);
     }
-    if (i != &r->intake[d] &&
+    if (i != &r->desk->intake[d] &&
         (result->step == INTAKE_LOST || result->step == INTAKE_MESSAGE))
         flow_forget(r, x);
 }
@@ -583,7 +584,7 @@ void flow_span(struct relay *r, enum direction d, struct exchange *x, str bytes,
     if (r->phase == OVER || r->cut)
         return;
     err.code = ERR_NONE;
-    i = intake_for(r, d, x, end);
+    i = relay_sit(r, &err) == 0 ? intake_for(r, d, x, end) : NULL;
     if (!i)
         err_set(&err, ERR_NOMEM, "no memory for a message");
     else

@@ -22,6 +22,7 @@ struct tls_identity;
 
 #define FRONT_SESSIONS_MAX 10000   /* at once; then the one that idles longest ends */
 #define FRONT_IDLE_MAX     1000    /* that nobody asks of; likewise */
+#define FRONT_WARM_MAX     128     /* that keep what their next message would need */
 #define FRONT_CHILDREN_MAX 256     /* the same where each has a server of its own */
 #define FRONT_IDLE_SESSION 1800000 /* ms without a request: the session ends */
 #define FRONT_IDLE_GROUP   60000   /* the same for one that has no name */

@@ -57,6 +57,7 @@ void far_bury(struct front *f)
         buf_release(&x->request);
         buf_release(&x->headers);
         buf_release(&x->message);
+        free(x->why);
         free(x);
     }
 }
@@ -76,10 +77,12 @@ static bool is_deferred(struct errand *x, const struct err *why)
         return false;
     x->deferred = true; /* it may be settled in the call */
     x->failed = why != NULL;
-    if (why)
-        x->why = *why;
+    if (why && (x->why = malloc(sizeof(*x->why))))
+        *x->why = *why;
     if (!relay_defers(x->seat->relay, x->exchange)) {
         x->deferred = false;
+        free(x->why);
+        x->why = NULL;
         return false;
     }
     if (x->conn)

@@ -26,23 +26,23 @@ struct errand {
     bool is_access;  /* asked who grants access to what */
     bool repeatable; /* nothing happens twice when it is sent twice */
     bool repeated;
-    bool dead;          /* to be freed */
-    bool resumable;     /* the client can ask for the rest of the stream */
+    bool dead;      /* to be freed */
+    bool resumable; /* the client can ask for the rest of the stream */
+    bool sending;   /* the request, of `size` bytes, is not out */
+    bool stalled;   /* the client does not read what comes back */
+    bool deferred;  /* it is over, and what came of it waits for the disk */
+    bool failed;    /* …and has no good end, because of `why` */
+    bool speaking;  /* the beginning of `message` is delivered */
+    size_t size;
+    struct err *why;    /* NULL: there was no memory for it */
     struct buf request; /* head and body, while it may have to be sent again */
     struct http_conn *conn;
-    bool sending;  /* the request is not out */
-    size_t size;   /* …of so many bytes */
-    bool stalled;  /* the client does not read what comes back */
-    bool deferred; /* it is over, and what came of it waits for the disk */
-    bool failed;   /* …and this is why it is over */
-    struct err why;
 
     unsigned status;
+    enum errand_content content;
     struct buf headers; /* of the answer */
     uint64_t length;    /* of its body; HTTP_REPLY_CHUNKED: not known */
-    enum errand_content content;
     struct buf message; /* the beginning of the present one */
-    bool speaking;      /* …is delivered */
     struct sse sse;
 };
 

@@ -403,12 +403,13 @@ static bool side_is_own(const struct endpoint *e, const struct exchange *x)
 
 static void side_settled(struct endpoint *e, const struct exchange *x)
 {
+    const struct err unknown = { ERR_NOMEM, "the request failed" };
     struct errand *at = seat_of(e)->errands;
 
     while (at && (at->exchange != x || !at->deferred))
         at = at->next;
     if (at)
-        errand_conclude(at, at->failed ? &at->why : NULL);
+        errand_conclude(at, !at->failed ? NULL : at->why ? at->why : &unknown);
 }
 
 static void kill_errands(struct seat *s, bool streams_only)

@@ -43,18 +43,17 @@ struct visit {
     bool stateless;
     bool waits;                    /* its message is not handed on yet */
     bool takes_json, takes_events; /* as it says it accepts */
-    unsigned open;                 /* requests in it that are not answered */
-    bool is_batch;
-    bool is_delete, is_initialize;
-    struct errand *errand; /* HTTP on both sides: what is asked of the server for it */
-    bool begun;            /* the head of the answer is out */
-    bool raw;              /* …and its body is no events */
-    bool inside;           /* the beginning of a message is out */
-    struct buf label;      /* ':' and the id of the event at hand; empty: it has none */
+    bool is_batch, is_delete, is_initialize;
+    bool begun;  /* the head of the answer is out */
+    bool raw;    /* …and its body is no events */
+    bool inside; /* the beginning of a message is out */
     struct sse_writer writer;
-    struct buf tokens; /* of progress, as peek.h has them */
-    size_t queued;     /* bytes, as its seat knows */
-    uint64_t spoke;    /* loop time */
+    unsigned open;         /* requests in it that are not answered */
+    struct errand *errand; /* HTTP on both sides: what is asked of the server for it */
+    struct buf label;      /* ':' and the id of the event at hand; empty: it has none */
+    struct buf tokens;     /* of progress, as peek.h has them */
+    size_t queued;         /* bytes, as its seat knows */
+    uint64_t spoke;        /* loop time */
 };
 
 enum seat_kind {
@@ -77,12 +76,18 @@ struct seat {
     struct seat *next, *before;
     struct seat *next_named;
     struct seat *next_due;
-    bool is_due;
     struct seat *next_idle, *before_idle; /* while it has no visit */
-    bool is_idle, trimmed;
+    struct seat *next_warm;               /* the one that became so after it */
     struct front *front;
     enum seat_kind kind;
     enum seat_state state;
+    bool is_due, is_idle, is_warm, trimmed;
+    bool settles; /* a stream has begun: perhaps nothing else will be asked for long */
+    bool far_paused, far_finishing, far_ended;
+    bool leaving;        /* the server knows it no more */
+    bool undecided;      /* whether a message of a visit got to the server */
+    bool reading;        /* else requests wait */
+    bool deserted;       /* a client left before its answer, which may still come */
     struct buf name;     /* Mcp-Session-Id */
     struct digest owner; /* who sends its requests */
     struct relay *relay;
@@ -90,20 +95,15 @@ struct seat {
     struct share *own_share; /* a server of its own whose ids are rewritten */
     struct endpoint far;     /* HTTP on both sides: the server's */
     struct errand *errands;
-    size_t far_sending; /* errands whose request is not out */
-    bool far_paused, far_finishing, far_ended;
-    bool leaving;                  /* the server knows it no more */
+    size_t far_sending;            /* errands whose request is not out */
     struct visit *visits, *newest; /* in their order */
     struct visit *stream;          /* GET */
     struct visit *speaking;        /* the beginning of a message went there */
     size_t posts;                  /* visits that are VISIT_POST */
     size_t waiting;                /* visits that wait for the session to read */
-    bool undecided;                /* whether a message of a visit got to the server */
     size_t queued;                 /* bytes of all visits */
     struct buf unheard;            /* messages, one a line, for who does not listen yet */
     uint64_t last;                 /* loop time of the last visit's end */
-    bool reading;                  /* else requests wait */
-    bool deserted; /* a client left before its answer, which may still come */
 };
 
 struct slot {
@@ -138,6 +138,8 @@ struct front {
     struct seat *due; /* to be looked at */
     struct seat *idle_newest, *idle_oldest;
     size_t idle_seats;
+    struct seat *warm_oldest, *warm_newest;
+    size_t warm_seats;
     struct seat *named[FRONT_NAMES]; /* by their names' hashes */
     uint32_t seed;
     size_t seat_count, child_count;
@@ -180,6 +182,10 @@ void front_tick_seat(struct seat *s, uint64_t now); /* about once a second */
 
 /* It has a visit, or none any more. */
 void front_note_visits(struct seat *s);
+
+/* The last of its messages has been answered: it may be long to the next one. */
+void front_note_quiet(struct seat *s);
+void front_settle(struct seat *s); /* …as it is where only a stream is asked for */
 
 /* --- front_visit.c: the client's endpoint --- */
 

@@ -47,7 +47,8 @@ void front_name_seat(struct seat *s, str name)
 
     unname(s);
     s->kind = s->kind == SEAT_GROUP ? SEAT_SESSION : s->kind;
-    buf_reset(&s->name);
+    buf_release(&s->name);
+    s->name.max = name.n; /* no more than it needs: there are many */
     buf_add(&s->name, name);
     chain = chain_of(s->front, buf_str(&s->name));
     s->next_named = *chain;
@@ -102,6 +103,66 @@ void front_note_visits(struct seat *s)
     if (s->front->idle_seats > FRONT_IDLE_MAX)
         front_end_seat(s->front->idle_oldest, "idle");
 }
+
+/* --- what messages need, between them --- */
+
+static void leave_warm(struct seat *s)
+{
+    struct front *f = s->front;
+    struct seat *before = NULL;
+
+    if (!s->is_warm)
+        return;
+    for (struct seat *at = f->warm_oldest; at != s; at = at->next_warm)
+        before = at;
+    *(before ? &before->next_warm : &f->warm_oldest) = s->next_warm;
+    if (!s->next_warm)
+        f->warm_newest = before;
+    s->next_warm = NULL;
+    s->is_warm = false;
+    f->warm_seats--;
+}
+
+void front_settle(struct seat *s)
+{
+    s->settles = true;
+    front_soon(s);
+}
+
+/* What idle sessions give back is there for the others: many that come one after the
+ * other do not leave holes behind, and those few that speak keep what they need. */
+void front_note_quiet(struct seat *s)
+{
+    struct front *f = s->front;
+
+    if (s->is_warm || s->state != SEAT_OPEN)
+        return;
+    *(f->warm_newest ? &f->warm_newest->next_warm : &f->warm_oldest) = s;
+    f->warm_newest = s;
+    s->is_warm = true;
+    if (++f->warm_seats <= FRONT_WARM_MAX)
+        return;
+    s = f->warm_oldest;
+    leave_warm(s);
+    front_settle(s);
+}
+
+static void trim(struct seat *s)
+{
+    s->trimmed = relay_trim(s->relay);
+    if (s->trimmed)
+        leave_warm(s);
+}
+
+/* Unless it is asked for something again. */
+static void settle(struct seat *s)
+{
+    s->settles = false;
+    if (s->posts == 0 && !relay_is_busy(s->relay))
+        trim(s);
+}
+
+/* --- beginning --- */
 
 /* The one that has idled longest makes room. */
 static bool make_room(struct front *f, bool child)
@@ -159,6 +220,7 @@ static void on_lost(void *ctx, struct exchange *x, str id, const struct err *why
 static void free_seat(struct seat *s)
 {
     leave_idle(s);
+    leave_warm(s);
     unname(s);
     relay_free(s->relay);
     share_free(s->own_share);
@@ -342,6 +404,8 @@ void front_look(struct seat *s)
         s->side.events->on_drained(s->side.ctx);
     if (s->state <= SEAT_ENDING)
         far_go_on(s);
+    if (s->state == SEAT_OPEN && s->settles)
+        settle(s);
     if (s->state == SEAT_DONE && !s->is_due)
         remove_seat(s);
 }
@@ -360,10 +424,8 @@ void front_tick_seat(struct seat *s, uint64_t now)
     }
     if (relay_is_busy(s->relay))
         wait = FRONT_IDLE_SESSION; /* what nobody waits for may still come */
-    if (!s->trimmed && now - s->last >= TRIM_AFTER && s->state == SEAT_OPEN) {
-        relay_trim(s->relay);
-        s->trimmed = true;
-    }
+    if (!s->trimmed && now - s->last >= TRIM_AFTER && s->state == SEAT_OPEN)
+        trim(s);
     if (s->is_idle && now - s->last >= wait)
         front_end_seat(s, "idle");
 }

@@ -136,6 +136,8 @@ static void forget(struct seat *s, const struct visit *v)
         s->speaking = NULL;
     if (!s->visits)
         front_note_visits(s);
+    if (s->posts == 0)
+        front_note_quiet(s);
 }
 
 void visit_end(struct visit *v)
@@ -218,6 +220,8 @@ void visit_begin(struct visit *v)
     }
     visit_begin_with(v, status ? status : 200, headers, HTTP_REPLY_CHUNKED);
     v->raw = false;
+    if (v->kind == VISIT_STREAM)
+        front_settle(v->seat);
 }
 
 /* A reader that stalls stops the answer that it does not read, and no other. */

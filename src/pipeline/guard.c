@@ -56,22 +56,28 @@ static int record_load(struct guard *g, const char *hash, bool good, struct err 
 static int take_policy(struct guard *g, struct err *err)
 {
     int64_t now = clock_now(log_clock(g->options.log));
+    struct ruling *r;
 
     if (!g->options.file)
         return 0;
-    g->file = *g->options.file;
+    r = g->ruling = calloc(1, sizeof(*r));
+    if (!r) {
+        policy_file_release(g->options.file);
+        return err_set(err, ERR_NOMEM, "no memory for a policy");
+    }
+    r->file = *g->options.file;
     *g->options.file = (struct policy_file){ .path = NULL };
-    g->has_names = wants_names(g->file.policy);
-    if (counters_init(&g->counters, g->file.policy, now, err) < 0)
+    arena_init(&r->arena, DECIDE_MEMORY);
+    r->cwd = getcwd(NULL, 0); /* without it they are refused */
+    g->has_names = wants_names(r->file.policy);
+    if (counters_init(&r->counters, r->file.policy, now, err) < 0)
         return -1;
-    return record_load(g, g->file.hash, true, err);
+    return record_load(g, r->file.hash, true, err);
 }
 
 int guard_open(struct guard *g, const struct guard_options *options, struct err *err)
 {
     *g = (struct guard){ .options = *options };
-    arena_init(&g->arena, DECIDE_MEMORY);
-    g->cwd = options->file ? getcwd(NULL, 0) : NULL; /* without it they are refused */
     return take_policy(g, err) < 0 ? -1 : guard_open_pins(g, err);
 }
 
@@ -80,6 +86,18 @@ static void free_aside(struct aside *a)
     buf_release(&a->bytes);
     free(a->known);
     free(a);
+}
+
+static void free_ruling(struct ruling *r)
+{
+    if (!r)
+        return;
+    counters_release(&r->counters);
+    free(r->cwd);
+    policy_file_release(&r->file);
+    arena_release(&r->arena);
+    buf_release(&r->text);
+    free(r);
 }
 
 void guard_release(struct guard *g)
@@ -91,27 +109,31 @@ void guard_release(struct guard *g)
         free_aside(g->asides);
         g->asides = next;
     }
-    counters_release(&g->counters);
-    free(g->cwd);
-    policy_file_release(&g->file);
-    arena_release(&g->arena);
-    buf_release(&g->text);
+    free_ruling(g->ruling);
     pinboard_release(&g->board);
     *g = (struct guard){ 0 };
 }
 
+/* Pins are read anew with the next list. Not what has been told once, and not where a
+ * call may be refused for them. */
 void guard_trim(struct guard *g)
 {
-    arena_release(&g->arena);
-    arena_init(&g->arena, DECIDE_MEMORY);
-    buf_release(&g->text);
+    struct ruling *r = g->ruling;
+
+    if (r) {
+        arena_release(&r->arena);
+        arena_init(&r->arena, DECIDE_MEMORY);
+        buf_release(&r->text);
+    }
+    if (g->board.offered.count == 0 && guard_pin(g) != POLICY_PIN_STRICT)
+        pinboard_release(&g->board);
 }
 
 /* --- judging --- */
 
 static struct decide_env env_of(const struct guard *g)
 {
-    return (struct decide_env){ .cwd = str_from(g->cwd),
+    return (struct decide_env){ .cwd = str_from(g->ruling->cwd),
                                 .is_http = g->options.is_http,
                                 .now = clock_now(log_clock(g->options.log)) };
 }
@@ -130,7 +152,7 @@ static struct answer_view answer_of(struct guard *g, str name)
 {
     const struct known_name *k = find_name(g->at_hand, name);
     size_t n = k ? k->answer.count : 0;
-    struct address *a = n ? arena_alloc(&g->arena, n * sizeof(*a)) : NULL;
+    struct address *a = n ? arena_alloc(&g->ruling->arena, n * sizeof(*a)) : NULL;
 
     if (!a)
         return (struct answer_view){ NULL, 0 };
@@ -143,11 +165,11 @@ static struct answer_view answer_of(struct guard *g, str name)
 static void conclude(struct guard *g, const struct decide_env *env)
 {
     struct answer_view answers[DECIDE_NAMES_MAX];
-    struct decision *d = &g->decision;
+    struct decision *d = &g->ruling->decision;
 
     for (size_t i = 0; i < d->name_count; i++)
         answers[i] = answer_of(g, d->names[i]);
-    decide_conclude(g->file.policy, &g->counters, env, answers, d);
+    decide_conclude(g->ruling->file.policy, &g->ruling->counters, env, answers, d);
 }
 
 static void deny_changed(struct decision *d, str tool)
@@ -162,16 +184,17 @@ static void deny_changed(struct decision *d, str tool)
 static void decide(struct guard *g, const struct call_view *call)
 {
     struct decide_env env = env_of(g);
-    struct decision *d = &g->decision;
+    struct decision *d = &g->ruling->decision;
 
-    decide_examine(g->file.policy, &g->counters, call, &env, &g->arena, d);
+    decide_examine(g->ruling->file.policy, &g->ruling->counters, call, &env,
+                   &g->ruling->arena, d);
     if (d->verdict == VERDICT_NEEDS_NAMES)
         conclude(g, &env);
     if (d->verdict == VERDICT_ALLOWED && guard_pin(g) == POLICY_PIN_STRICT &&
         guard_has_changed(g, call->tool))
         deny_changed(d, call->tool);
     if (d->verdict == VERDICT_ALLOWED)
-        counters_advance(&g->counters, g->file.policy, call->tool);
+        counters_advance(&g->ruling->counters, g->ruling->file.policy, call->tool);
 }
 
 /* "denylist[0]" gives denylist. */
@@ -203,36 +226,37 @@ static bool is_ambiguous(const struct rpc *m)
 
 static void read_call(struct guard *g, const struct rpc *m, struct call_view *out)
 {
-    call_view_read(out, m, &g->arena);
+    call_view_read(out, m, &g->ruling->arena);
     out->malformed = out->malformed || is_ambiguous(m);
 }
 
 static void judge_call(struct guard *g, const struct rpc *m, struct tap_verdict *out)
 {
-    struct decision *d = &g->decision;
+    struct decision *d = &g->ruling->decision;
     struct call_view call;
     bool malformed;
 
     read_call(g, m, &call);
     decide(g, &call);
     malformed = str_is(d->ref, "malformed");
-    g->record =
+    g->ruling->record =
         (struct call_decision){ .verdict =
                                     d->verdict == VERDICT_ALLOWED ? "allowed" : "denied",
                                 .policy_ref = d->ref,
                                 .reason = d->reason,
-                                .policy_hash = str_from(g->file.hash) };
-    out->decision = &g->record;
+                                .policy_hash = str_from(g->ruling->file.hash) };
+    out->decision = &g->ruling->record;
     if (d->verdict == VERDICT_ALLOWED)
         return;
     g->violations++;
     out->refused = g->options.enforce;
     out->code = malformed ? REFUSED : DENIED;
     out->reason_code = code_of(d->ref);
-    buf_reset(&g->text);
-    buf_printf(&g->text, "assay: the policy does not allow this call (%.*s: %.*s)",
-               STR_ARG(d->ref), STR_ARG(d->reason));
-    out->message = buf_str(&g->text);
+    buf_reset(&g->ruling->text);
+    buf_printf(&g->ruling->text,
+               "assay: the policy does not allow this call (%.*s: %.*s)", STR_ARG(d->ref),
+               STR_ARG(d->reason));
+    out->message = buf_str(&g->ruling->text);
 }
 
 static bool is_blank(str s)
@@ -250,9 +274,9 @@ void guard_judge(struct guard *g, const struct tap *t, const struct rpc *m,
     bool is_call = m->method == RPC_TOOLS_CALL &&
                    (m->kind == RPC_REQUEST || m->kind == RPC_NOTIFICATION);
 
-    if (!g->file.policy)
+    if (!g->ruling)
         return;
-    arena_reset(&g->arena);
+    arena_reset(&g->ruling->arena);
     if (is_call) {
         judge_call(g, m, out);
         return;
@@ -301,7 +325,8 @@ static void look_at(struct guard *g, struct aside *a, const struct json *j, uint
     if (m.method != RPC_TOOLS_CALL || m.kind == RPC_INVALID || m.kind == RPC_RESPONSE)
         return;
     read_call(g, &m, &call);
-    decide_examine(g->file.policy, &g->counters, &call, &env, &g->arena, &d);
+    decide_examine(g->ruling->file.policy, &g->ruling->counters, &call, &env,
+                   &g->ruling->arena, &d);
     for (size_t i = 0; d.verdict == VERDICT_NEEDS_NAMES && i < d.name_count; i++)
         want_name(a, d.names[i]);
 }
@@ -314,7 +339,7 @@ static void examine(struct guard *g, struct aside *a, str bytes)
     struct err ignored;
 
     a->in_order = bytes.p[bytes.n - 1] != '\n';
-    arena_reset(&g->arena);
+    arena_reset(&g->ruling->arena);
     if (json_parse(&j, bytes, NULL, &ignored) == 0) {
         if (json_is(&j, JSON_ROOT, JSON_ARRAY)) {
             json_each (&j, JSON_ROOT, at)
@@ -460,12 +485,13 @@ void guard_flush(struct guard *g)
 static int replace(struct guard *g, struct policy_file *next, struct err *err)
 {
     if (policy_file_keep(next, log_dir(g->options.log), err) < 0 ||
-        counters_move(&g->counters, g->file.policy, next->policy, err) < 0)
+        counters_move(&g->ruling->counters, g->ruling->file.policy, next->policy, err) <
+            0)
         return -1;
-    policy_file_release(&g->file);
-    g->file = *next;
+    policy_file_release(&g->ruling->file);
+    g->ruling->file = *next;
     *next = (struct policy_file){ 0 };
-    g->has_names = wants_names(g->file.policy);
+    g->has_names = wants_names(g->ruling->file.policy);
     return 0;
 }
 
@@ -475,16 +501,17 @@ void guard_reload(struct guard *g)
     struct err err = { 0 }, ignored;
     bool good;
 
-    if (!g->file.policy)
+    if (!g->ruling)
         return;
-    good =
-        policy_file_load(&next, g->file.path, &err) == 0 && replace(g, &next, &err) == 0;
+    good = policy_file_load(&next, g->ruling->file.path, &err) == 0 &&
+           replace(g, &next, &err) == 0;
     if (good)
-        guard_say(g, "the policy was loaded anew: %s", g->file.hash);
+        guard_say(g, "the policy was loaded anew: %s", g->ruling->file.hash);
     else
-        guard_say(g, "%s; the policy stays as it was (%s)", err.msg, g->file.hash);
-    if (record_load(g, good || !next.hash[0] ? g->file.hash : next.hash, good, &ignored) <
-        0)
+        guard_say(g, "%s; the policy stays as it was (%s)", err.msg,
+                  g->ruling->file.hash);
+    if (record_load(g, good || !next.hash[0] ? g->ruling->file.hash : next.hash, good,
+                    &ignored) < 0)
         guard_say(g, "%s", ignored.msg);
     policy_file_release(&next);
 }

@@ -63,16 +63,21 @@ struct guard_options {
     void *ready_ctx, *say_ctx;
 };
 
-struct guard {
-    struct guard_options options;
+/* A policy, and what judging by it needs. */
+struct ruling {
     struct policy_file file;
-    bool has_names; /* the policy may want names to be looked up */
     struct counters counters;
     char *cwd; /* NULL: not known, relative paths are refused */
     struct arena arena;
     struct decision decision;
     struct call_decision record; /* the decision, as evidence has it */
     struct buf text;             /* of the answer */
+};
+
+struct guard {
+    struct guard_options options;
+    struct ruling *ruling; /* NULL: no policy */
+    bool has_names;        /* the policy may want names to be looked up */
     uint64_t violations;
 
     struct resolver *resolver; /* made when it is needed */
@@ -80,7 +85,7 @@ struct guard {
     size_t aside_bytes;          /* that wait */
     const struct aside *at_hand; /* whose names are known */
 
-    struct pinboard board; /* not open with `pin: off` */
+    struct pinboard board; /* not open with `pin: off`, nor after guard_trim() */
 };
 
 MUST_CHECK int guard_open(struct guard *g, const struct guard_options *options,
@@ -102,6 +107,11 @@ void guard_flush(struct guard *g);
 static inline bool guard_is_waiting(const struct guard *g)
 {
     return g->aside_bytes > 0;
+}
+
+static inline bool guard_has_policy(const struct guard *g)
+{
+    return g->ruling != NULL;
 }
 
 /* Must a long answer be seen whole, while a list is awaited? */

@@ -18,14 +18,14 @@ enum policy_pin guard_pin(const struct guard *g)
 {
     if (g->options.pin != POLICY_PIN_UNSET)
         return g->options.pin;
-    if (g->file.policy && g->file.policy->pin != POLICY_PIN_UNSET)
-        return g->file.policy->pin;
+    if (g->ruling && g->ruling->file.policy->pin != POLICY_PIN_UNSET)
+        return g->ruling->file.policy->pin;
     return POLICY_PIN_WARN;
 }
 
 bool guard_cuts_lists(const struct guard *g)
 {
-    return g->options.enforce && g->file.policy && !g->options.show_denied_tools;
+    return g->options.enforce && g->ruling && !g->options.show_denied_tools;
 }
 
 /* --- the files --- */
@@ -271,7 +271,7 @@ static bool is_shown(const struct list *l, bool known, const struct pin *p)
 
     if (!guard_cuts_lists(g))
         return true;
-    if (!known || decide_outright_denies(g->file.policy, p->name, NULL))
+    if (!known || decide_outright_denies(g->ruling->file.policy, p->name, NULL))
         return false;
     return guard_pin(g) != POLICY_PIN_STRICT || !guard_has_changed(g, p->name);
 }
@@ -288,7 +288,7 @@ static bool keep(void *ctx, uint32_t tool)
         return true;
     if (l->withheld)
         l->withheld[l->withheld_count++] =
-            known ? arena_dup(&l->g->arena, shown(p.name)) : STR("?");
+            known ? arena_dup(&l->g->ruling->arena, shown(p.name)) : STR("?");
     return false;
 }
 
@@ -304,8 +304,9 @@ static void make_private(struct tap *t, const struct json *j, uint32_t result)
 static void refresh_pins(struct guard *g)
 {
     struct err err;
+    int r = g->board.dir ? pinboard_refresh(&g->board, &err) : guard_open_pins(g, &err);
 
-    if (g->board.dir && pinboard_refresh(&g->board, &err) < 0)
+    if (r < 0)
         guard_say(g, "%s", err.msg);
 }
 
@@ -316,7 +317,8 @@ void guard_list(struct guard *g, struct tap *t, const struct rpc *m)
 
     if (m->result == JSON_NONE || !json_is(m->json, tools, JSON_ARRAY))
         return;
-    arena_reset(&g->arena);
+    if (g->ruling)
+        arena_reset(&g->ruling->arena);
     refresh_pins(g);
     l.withheld = calloc(json_count(m->json, tools) + 1, sizeof(*l.withheld));
     splice_array(&t->splice, m->json, tools, keep, &l);

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "pipeline/answer.h"
 #include "pipeline/relay_internal.h"
 
 void relay_say(const struct relay *r, const char *fmt, ...)
@@ -51,7 +50,7 @@ static void client_ended(void *ctx, const struct err *why_ended)
 
     r->client_ended = true;
     relay_why(r, "client_eof", why_ended == NULL);
-    r->client_end_waits = !gate_is_empty(&r->gate) || guard_is_waiting(&r->guard);
+    r->client_end_waits = relay_is_gated(r) || guard_is_waiting(&r->guard);
     if (!r->client_end_waits)
         relay_drain(r);
 }
@@ -86,10 +85,10 @@ static void server_ended(void *ctx, const struct err *why_ended)
 {
     struct relay *r = ctx;
 
-    if (r->upstream.client)
+    if (r->upstream)
         relay_why(r, "server_exit", why_ended == NULL);
     r->server_ended = true;
-    r->server_end_waits = !gate_is_empty(&r->gate);
+    r->server_end_waits = relay_is_gated(r);
     if (r->server_end_waits)
         return;
     if (r->phase == FLUSHING)
@@ -137,7 +136,7 @@ static void server_exit(void *ctx, int status)
 }
 
 /* Nothing waits for the disk any more: what waited for that goes on. */
-static void on_gate_empty(void *ctx)
+void relay_on_gate_empty(void *ctx)
 {
     struct relay *r = ctx;
 
@@ -152,7 +151,7 @@ static void on_gate_empty(void *ctx)
 
 void relay_go_on(struct relay *r)
 {
-    if (!gate_is_empty(&r->gate))
+    if (relay_is_gated(r))
         return;
     if (r->client_end_waits && !guard_is_waiting(&r->guard)) {
         r->client_end_waits = false;
@@ -175,7 +174,7 @@ void relay_signal(struct relay *r, int number)
 {
     bool again = r->signalled;
 
-    if (number == SIGHUP && r->guard.file.policy) {
+    if (number == SIGHUP && guard_has_policy(&r->guard)) {
         guard_reload(&r->guard);
         return;
     }
@@ -203,12 +202,13 @@ void relay_stop(struct relay *r, const char *reason)
 
 void relay_cancel(struct relay *r, const struct exchange *x)
 {
-    tap_cancel(&r->tap, x, loop_now(r->loop));
+    if (r->desk)
+        tap_cancel(&r->desk->tap, x, loop_now(r->loop));
 }
 
 void relay_lose(struct relay *r, struct exchange *x, str id, const struct err *why)
 {
-    struct pending *p = r->tap.asked[TO_SERVER].oldest;
+    struct pending *p = relay_oldest(r);
 
     while (p && (p->exchange != x || !str_equal(str_of(p->bytes, p->raw_n), id)))
         p = p->newer;
@@ -219,7 +219,7 @@ void relay_lose(struct relay *r, struct exchange *x, str id, const struct err *w
 
 void relay_lose_all(struct relay *r, const struct exchange *x, const struct err *why)
 {
-    struct pending *p = r->tap.asked[TO_SERVER].oldest, *next;
+    struct pending *p = relay_oldest(r), *next;
 
     for (; p; p = next) {
         next = p->newer;
@@ -236,41 +236,33 @@ void relay_drop(struct relay *r, const struct exchange *x, const struct err *why
 
 bool relay_defers(struct relay *r, struct exchange *x)
 {
-    struct held *h = gate_is_empty(&r->gate) ? NULL : held_new();
+    struct held *h = relay_is_gated(r) ? held_new() : NULL;
 
     if (!h)
         return false;
     h->to = TO_CLIENT;
     h->exchange = x;
     h->mark = true;
-    gate_hold(&r->gate, h);
+    gate_hold(&r->desk->gate, h);
     return true;
 }
 
 bool relay_holds(const struct relay *r)
 {
-    return !gate_is_empty(&r->gate) || guard_is_waiting(&r->guard);
+    return relay_is_gated(r) || guard_is_waiting(&r->guard);
 }
 
 size_t relay_unsent(const struct relay *r)
 {
     const struct endpoint *e = r->side[TO_SERVER];
 
-    return (e ? e->type->queued(e) : 0) + r->gate.bytes[TO_SERVER] + r->guard.aside_bytes;
+    return (e ? e->type->queued(e) : 0) + relay_gated(r, TO_SERVER) +
+           r->guard.aside_bytes;
 }
 
 bool relay_is_busy(const struct relay *r)
 {
-    return r->tap.asked[TO_SERVER].count > 0 || flow_is_open(r) || relay_holds(r);
-}
-
-static void on_flush(void *ctx)
-{
-    struct relay *r = ctx;
-    UNINITIALIZED struct err err;
-
-    if (session_flush(r->session, &err) < 0)
-        relay_say(r, "%s", err.msg);
+    return relay_oldest(r) || flow_is_open(r) || relay_holds(r);
 }
 
 /* A call that waits at the gate is not timed out: it has not been sent. */
@@ -278,28 +270,16 @@ void relay_tick(struct relay *r)
 {
     uint64_t events, now = loop_now(r->loop);
 
-    if (gate_is_empty(&r->gate))
-        tap_tick(&r->tap, now);
+    if (r->desk && !relay_is_gated(r))
+        tap_tick(&r->desk->tap, now);
     upkeep_tick(&r->upkeep, now);
     events = session_history(r->session)->counts.events;
     if (events != r->events)
         steward_note(r->start.steward);
     r->events = events;
     flow_leave_if_drained(r);
-}
-
-void relay_trim(struct relay *r)
-{
-    if (relay_holds(r))
-        return;
-    tap_trim(&r->tap);
-    session_trim(r->session);
-    buf_release(&r->line);
-    for (int d = 0; d < 2; d++) {
-        if (r->intake[d].bytes == 0)
-            buf_release(&r->intake[d].held);
-    }
-    guard_trim(&r->guard);
+    if (!r->deadline && r->until && now >= r->until)
+        relay_on_deadline(r);
 }
 
 static void on_idle(void *ctx)
@@ -307,45 +287,7 @@ static void on_idle(void *ctx)
     relay_try_stop(ctx);
 }
 
-static void on_call_timeout(void *ctx, str id, struct exchange *x)
-{
-    CLEANUP(buf_release) struct buf answer = { 0 };
-    struct relay *r = ctx;
-    const struct answer a = { .id = id,
-                              .code = -31007,
-                              .message = STR("call timed out"),
-                              .reason_code = STR("call_timeout") };
-
-    answer_add(&answer, &a);
-    flow_say(r, TO_CLIENT, x, buf_str(&answer));
-}
-
-static void on_judge(void *ctx, const struct tap *t, const struct rpc *m,
-                     struct tap_verdict *out)
-{
-    struct relay *r = ctx;
-
-    guard_judge(&r->guard, t, m, out);
-}
-
-static void on_list(void *ctx, struct tap *t, const struct rpc *m)
-{
-    struct relay *r = ctx;
-
-    upstream_learn(&r->upstream, m);
-    if (r->start.list)
-        r->start.list(r->start.ctx, m);
-    guard_list(&r->guard, t, m);
-}
-
 /* --- opening and closing --- */
-
-static int open_timers(struct relay *r, struct err *err)
-{
-    if (loop_timer_new(&r->flush, r->loop, on_flush, r, err) < 0)
-        return -1;
-    return loop_timer_new(&r->deadline, r->loop, relay_on_deadline, r, err);
-}
 
 static int open_guard(struct relay *r, struct err *err)
 {
@@ -381,27 +323,11 @@ static int open_session(struct relay *r, struct err *err)
                                                  r->o->policy ? r->o->policy->hash : NULL,
                                              .pack_empty = r->o->pack_empty,
                                              .investigation = r->o->investigation };
-    struct tap_options tap = { .store_arguments = r->o->store_arguments,
-                               .store_results = r->o->store_results,
-                               .pepper = r->o->pepper,
-                               .call_timeout = r->o->call_timeout,
-                               .on_timeout = on_call_timeout,
-                               .judge = on_judge,
-                               .list = on_list,
-                               .ctx = r };
 
     if (session_open(&r->session, &options, err) < 0 ||
-        entropy_fill(log_entropy(r->o->log), &tap.seed, sizeof(tap.seed), err) < 0)
+        entropy_fill(log_entropy(r->o->log), &r->seed, sizeof(r->seed), err) < 0 ||
+        open_guard(r, err) < 0)
         return -1;
-    tap.session = r->session;
-    tap_init(&r->tap, &tap);
-    if (open_guard(r, err) < 0)
-        return -1;
-    intake_init(&r->intake[TO_SERVER], log_dir(r->o->log), r->o->max_message);
-    r->intake[TO_SERVER].yields = !r->o->enforce && relay_has_child(r);
-    intake_init(&r->intake[TO_CLIENT], log_dir(r->o->log), r->o->max_message);
-    r->intake[TO_SERVER].may_lose = !r->o->block && !r->o->enforce;
-    r->intake[TO_CLIENT].may_lose = !r->o->block;
     return r->o->investigation ? investigation_open(&r->kept, log_dir(r->o->log),
                                                     session_id(r->session), err)
                                : 0;
@@ -419,27 +345,24 @@ static void open_keepers(struct relay *r)
                                            .hook_ctx = r->o->say_ctx,
                                            .idle = on_idle,
                                            .idle_ctx = r };
-    const struct gate_options gate = { .loop = r->loop,
-                                       .session = r->session,
-                                       .one_by_one =
-                                           log_durability_of(r->o->log) == LOG_STRICT,
-                                       .release = flow_release,
-                                       .empty = on_gate_empty,
-                                       .ctx = r };
 
     upkeep_init(&r->upkeep, &upkeep, loop_now(r->loop));
-    gate_init(&r->gate, &gate);
 }
 
 static int open_child(struct relay *r, struct err *err)
 {
+    struct local *l = calloc(1, sizeof(*l));
     int to = -1, from = -1;
 
-    if (child_start(&r->child, r->loop, r->o->argv, &to, &from, server_exit, r, err) < 0)
+    if (!l)
+        return err_set(err, ERR_NOMEM, "no memory for a server");
+    l->child = (struct child){ .guard_fd = -1, .pid_fd = -1 };
+    r->local = l;
+    if (child_start(&l->child, r->loop, r->o->argv, &to, &from, server_exit, r, err) < 0)
         return -1;
-    if (stdio_open(&r->child_side, r->loop, from, to, false, &server_events, r, err) < 0)
+    if (stdio_open(&l->side, r->loop, from, to, false, &server_events, r, err) < 0)
         return -1;
-    r->side[TO_SERVER] = &r->child_side.endpoint;
+    r->side[TO_SERVER] = &l->side.endpoint;
     return 0;
 }
 
@@ -447,7 +370,7 @@ static int open_upstream(struct relay *r, struct err *err)
 {
     if (upstream_open(&r->upstream, r, r->o->upstream, &server_events, err) < 0)
         return -1;
-    r->side[TO_SERVER] = http_client_endpoint(r->upstream.client);
+    r->side[TO_SERVER] = http_client_endpoint(r->upstream->client);
     return 0;
 }
 
@@ -471,10 +394,13 @@ static int open_client(struct relay *r, struct err *err)
 {
     if (r->start.client)
         return take_over(r, TO_CLIENT, r->start.client, &client_events);
-    if (stdio_open(&r->client_side, r->loop, STDIN_FILENO, STDOUT_FILENO, true,
+    r->client_side = calloc(1, sizeof(*r->client_side));
+    if (!r->client_side)
+        return err_set(err, ERR_NOMEM, "no memory for a client");
+    if (stdio_open(r->client_side, r->loop, STDIN_FILENO, STDOUT_FILENO, true,
                    &client_events, r, err) < 0)
         return -1;
-    r->side[TO_CLIENT] = &r->client_side.endpoint;
+    r->side[TO_CLIENT] = &r->client_side->endpoint;
     return 0;
 }
 
@@ -484,20 +410,28 @@ static void close_sides(struct relay *r)
         if (r->side[d])
             r->side[d]->type->close(r->side[d]);
         r->side[d] = NULL;
-        intake_release(&r->intake[d]);
     }
     while (r->streams)
         flow_forget(r, r->streams->exchange);
-    upstream_release(&r->upstream);
-    child_release(&r->child);
+    upstream_free(r->upstream);
+    r->upstream = NULL;
+    if (r->local)
+        child_release(&r->local->child);
+    free(r->local);
+    r->local = NULL;
+    free(r->client_side);
+    r->client_side = NULL;
 }
 
 void relay_close(struct relay *r)
 {
     close_sides(r);
-    loop_timer_free(r->flush);
+    if (r->desk)
+        loop_timer_free(r->desk->flush);
+    if (r->desk)
+        r->desk->flush = NULL;
     loop_timer_free(r->deadline);
-    r->flush = r->deadline = NULL;
+    r->deadline = NULL;
 }
 
 void relay_free(struct relay *r)
@@ -506,10 +440,9 @@ void relay_free(struct relay *r)
         return;
     relay_close(r);
     guard_release(&r->guard);
-    gate_release(&r->gate);
-    buf_release(&r->line);
+    upkeep_release(&r->upkeep);
     investigation_close(&r->kept);
-    tap_release(&r->tap);
+    relay_leave_desk(r);
     session_free(r->session);
     free(r);
 }
@@ -528,7 +461,7 @@ static bool ended_well(const struct relay *r)
 /* The end without a root of the part before is better than no end. */
 int relay_seal(struct relay *r, struct relay_outcome *out, struct err *err)
 {
-    struct session_ending ending = { .reason = r->reason[0] ? r->reason : "end",
+    struct session_ending ending = { .reason = r->reason ? r->reason : "end",
                                      .clean = ended_well(r),
                                      .open_calls =
                                          r->open_calls ? r->open_calls : "shutdown" };
@@ -539,7 +472,8 @@ int relay_seal(struct relay *r, struct relay_outcome *out, struct err *err)
     bool packable = false;
 
     *out = (struct relay_outcome){ .violations = r->guard.violations };
-    tap_settle(&r->tap);
+    if (r->desk)
+        tap_settle(&r->desk->tap);
     if (session_end(r->session, &ending, &request.cut, &packable, err) < 0)
         return -1;
     out->complete = session_history(r->session)->complete;
@@ -558,8 +492,7 @@ int relay_seal(struct relay *r, struct relay_outcome *out, struct err *err)
 /* The server first: when it cannot be started, nothing has happened. */
 static int begin(struct relay *r, struct err *err)
 {
-    if (open_timers(r, err) < 0 || open_server(r, err) < 0 || open_client(r, err) < 0 ||
-        open_session(r, err) < 0)
+    if (open_server(r, err) < 0 || open_client(r, err) < 0 || open_session(r, err) < 0)
         return -1;
     open_keepers(r);
     for (int d = 0; d < 2; d++)
@@ -577,8 +510,6 @@ int relay_open(struct relay **out, const struct relay_options *options,
     r->o = options;
     r->start = *start;
     r->loop = start->loop;
-    r->child = (struct child){ .guard_fd = -1, .pid_fd = -1 };
-    r->intake[0].spool = r->intake[1].spool = -1;
     r->kept.fd = -1;
     if (begin(r, err) < 0) {
         relay_free(r);

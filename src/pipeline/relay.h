@@ -136,8 +136,9 @@ size_t relay_unsent(const struct relay *r);
 /* Are answers awaited? */
 bool relay_is_busy(const struct relay *r);
 
-/* Give back what the next message would need: for one that idles among many. */
-void relay_trim(struct relay *r);
+/* Give back what the next message would need: for one that idles among many. False: not
+ * yet, something is under way. */
+bool relay_trim(struct relay *r);
 
 /* About once a second. */
 void relay_tick(struct relay *r);

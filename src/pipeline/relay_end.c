@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How a session ends, step by step; the order is that of docs/proxy.md. */
 #include <signal.h>
-#include <stdio.h>
 
+#include "base/err.h"
 #include "pipeline/relay_internal.h"
 
 /* What waits for the disk goes on first, and a part's pack is finished. */
 void relay_try_stop(struct relay *r)
 {
-    if (r->said_over || r->phase != OVER || !gate_is_empty(&r->gate) || r->upkeep.packing)
+    if (r->said_over || r->phase != OVER || relay_is_gated(r) || r->upkeep.packing)
         return;
     r->said_over = true;
     r->start.over(r->start.ctx);
@@ -18,7 +18,7 @@ static size_t owed_to_client(const struct relay *r)
 {
     const struct endpoint *e = r->side[TO_CLIENT];
 
-    return r->client_gone ? 0 : e->type->queued(e) + r->gate.bytes[TO_CLIENT];
+    return r->client_gone ? 0 : e->type->queued(e) + relay_gated(r, TO_CLIENT);
 }
 
 /* Who waits over HTTP is told; on stdio the end of the stream says it all. */
@@ -38,6 +38,17 @@ void relay_no_more_answers(struct relay *r, const char *reason)
         r->open_calls = reason;
 }
 
+/* Most sessions never need it. Without memory for a timer relay_tick() must do. */
+void relay_set_deadline(struct relay *r, uint64_t ms)
+{
+    struct err ignored;
+
+    r->until = loop_now(r->loop) + ms;
+    if (r->deadline ||
+        loop_timer_new(&r->deadline, r->loop, relay_on_deadline, r, &ignored) == 0)
+        loop_timer_set(r->deadline, ms, false);
+}
+
 /* A grandchild may hold the pipe for ever, and a client may never read: neither is waited
  * for without end. */
 void relay_flush_on(struct relay *r)
@@ -45,7 +56,7 @@ void relay_flush_on(struct relay *r)
     if (owed_to_client(r) == 0 && (r->server_ended || r->client_gone))
         relay_over(r);
     else
-        loop_timer_set(r->deadline, RELAY_LAST_WORDS, false);
+        relay_set_deadline(r, RELAY_LAST_WORDS);
 }
 
 void relay_begin_flush(struct relay *r)
@@ -72,7 +83,7 @@ static void flush_late(struct relay *r)
 void relay_kill_now(struct relay *r)
 {
     if (relay_has_child(r))
-        child_signal(&r->child, SIGKILL);
+        child_signal(&r->local->child, SIGKILL);
     else
         r->side[TO_SERVER]->type->close(r->side[TO_SERVER]);
     r->server_ended = r->server_ended || !relay_has_child(r);
@@ -81,9 +92,9 @@ void relay_kill_now(struct relay *r)
 
 void relay_why(struct relay *r, const char *reason, bool clean)
 {
-    if (r->reason[0])
+    if (r->reason)
         return; /* what came first is the reason */
-    snprintf(r->reason, sizeof(r->reason), "%s", reason);
+    r->reason = reason;
     r->clean = clean;
 }
 
@@ -99,10 +110,10 @@ void relay_terminate(struct relay *r, int number, uint64_t grace)
     r->phase = TERMINATING;
     r->ended_server = true;
     if (relay_has_child(r))
-        child_signal(&r->child, number);
+        child_signal(&r->local->child, number);
     else
         give_up_waiting(r);
-    loop_timer_set(r->deadline, grace, false);
+    relay_set_deadline(r, grace);
 }
 
 /* Nobody is waited for any more but the server itself. */
@@ -119,7 +130,7 @@ void relay_leave(struct relay *r)
     if (r->signalled)
         relay_terminate(r, r->signal_number, RELAY_TERM_GRACE);
     else
-        loop_timer_set(r->deadline, RELAY_EXIT_GRACE, false);
+        relay_set_deadline(r, RELAY_EXIT_GRACE);
 }
 
 void relay_drain(struct relay *r)
@@ -137,7 +148,7 @@ void relay_drain(struct relay *r)
     if (!flow_is_open(r) || r->server_ended || r->client_gone)
         relay_leave(r);
     else
-        loop_timer_set(r->deadline, r->o->shutdown_timeout, false);
+        relay_set_deadline(r, r->o->shutdown_timeout);
 }
 
 void relay_on_deadline(void *ctx)

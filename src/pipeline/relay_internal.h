@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* relay_internal - what relay.c, relay_end.c and flow.c share. Nobody else includes it.
+/* relay_internal - what the files of the relay and flow.c share. Nobody else includes it.
  */
 #ifndef PIPELINE_RELAY_INTERNAL_H
 #define PIPELINE_RELAY_INTERNAL_H
@@ -36,25 +36,40 @@ struct stream {
     struct intake intake;
 };
 
+/* What messages need while they are under way: there from the first one on, and not while
+ * the session idles among many. */
+struct desk {
+    struct tap tap;
+    struct intake intake[2];
+    struct gate gate;         /* with a durability above `write` */
+    struct buf line;          /* a message that came without a line end, with one */
+    struct loop_timer *flush; /* events wait for the next write */
+};
+
+/* A server that we start. */
+struct local {
+    struct child child;
+    struct stdio side;
+};
+
 struct relay {
     const struct relay_options *o;
     struct relay_start start;
     struct loop *loop;
-    struct endpoint *side[2]; /* by where a message goes: TO_SERVER is the server */
-    struct stdio client_side, child_side;
-    struct intake intake[2];
-    struct stream *streams;   /* to the client, where messages belong to exchanges */
-    struct child child;       /* a server that we start, or… */
-    struct upstream upstream; /* …one over HTTP */
-    struct buf line;          /* a message that came without a line end, with one */
+    struct endpoint *side[2];  /* by where a message goes: TO_SERVER is the server */
+    struct stdio *client_side; /* our stdin and stdout, or NULL */
+    struct stream *streams;    /* to the client, where messages belong to exchanges */
+    struct local *local;       /* a server that we start, or… */
+    struct upstream *upstream; /* …one over HTTP, or NULL */
     struct session *session;
-    struct tap tap;
+    struct desk *desk; /* NULL: nothing is under way */
+    uint32_t seed;     /* of the tap */
     struct upkeep upkeep;
-    struct gate gate;          /* with a durability above `write` */
-    struct guard guard;        /* the policy, if there is one, and the pins */
-    struct investigation kept; /* with --investigation */
-    bool failing;              /* evidence could not be written the last time */
-    struct loop_timer *flush, *deadline;
+    struct guard guard;          /* the policy, if there is one, and the pins */
+    struct investigation kept;   /* with --investigation */
+    bool failing;                /* evidence could not be written the last time */
+    struct loop_timer *deadline; /* NULL: the end has not begun */
+    uint64_t until;              /* loop time: the same for relay_tick(); 0: none */
     enum phase phase;
     bool client_ended, server_ended, server_exited;
     int server_status;
@@ -68,7 +83,7 @@ struct relay {
     uint64_t flush_ends;    /* loop time */
     const char *open_calls; /* why calls that are open now will not be answered */
     bool client_end_waits, server_end_waits; /* for the gate */
-    char reason[64];
+    const char *reason;                      /* a literal; NULL: none yet */
     bool clean;
     uint64_t events; /* of the session, as the steward knows */
     bool said_over;
@@ -86,6 +101,23 @@ static inline bool relay_is_far(const struct relay *r)
     return r->o->upstream || r->start.server_is_far;
 }
 
+/* Does something wait for the disk? How many bytes for that side? */
+static inline bool relay_is_gated(const struct relay *r)
+{
+    return r->desk && !gate_is_empty(&r->desk->gate);
+}
+
+static inline size_t relay_gated(const struct relay *r, enum direction d)
+{
+    return r->desk ? r->desk->gate.bytes[d] : 0;
+}
+
+/* The oldest request of the client that is not answered; NULL: none. */
+static inline struct pending *relay_oldest(const struct relay *r)
+{
+    return r->desk ? r->desk->tap.asked[TO_SERVER].oldest : NULL;
+}
+
 /* --- relay.c: the course of the session --- */
 
 void relay_say(const struct relay *r, const char *fmt, ...) PRINTF_LIKE(2, 3);
@@ -94,10 +126,23 @@ void relay_drain(struct relay *r);    /* no more from the client; answers are aw
 void relay_flush_on(struct relay *r); /* is the client owed nothing any more? */
 void relay_leave(struct relay *r);    /* nobody is waited for but the server itself */
 void relay_go_on(struct relay *r);    /* nothing waits for the disk or for a name */
+void relay_on_gate_empty(void *ctx);  /* hook of the gate */
+
+/* --- relay_desk.c: what is there while messages are --- */
+
+MUST_CHECK int relay_make_desk(struct relay *r, struct err *err);
+void relay_leave_desk(struct relay *r);
+
+/* Before anything of a message is looked at. */
+MUST_CHECK static inline int relay_sit(struct relay *r, struct err *err)
+{
+    return r->desk ? 0 : relay_make_desk(r, err);
+}
 
 /* --- relay_end.c: its end --- */
 
 void relay_no_more_answers(struct relay *r, const char *reason); /* the first counts */
+void relay_set_deadline(struct relay *r, uint64_t ms);
 void relay_terminate(struct relay *r, int number, uint64_t grace);
 void relay_kill_now(struct relay *r);
 void relay_begin_flush(struct relay *r); /* the server is gone */

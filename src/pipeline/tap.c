@@ -49,6 +49,12 @@ void tap_trim(struct tap *t)
     t->passage_count = t->passage_cap = 0;
 }
 
+bool tap_is_blank(const struct tap *t)
+{
+    return t->asked[0].count + t->asked[1].count == 0 && !t->refusals && !t->tasks &&
+           !t->states && !t->failing;
+}
+
 uint64_t tap_open_calls(const struct tap *t)
 {
     return t->calls_open - t->calls_cancelled;

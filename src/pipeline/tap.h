@@ -165,6 +165,9 @@ void tap_release(struct tap *t);
 /* Give back what the next message would need, and nobody else. */
 void tap_trim(struct tap *t);
 
+/* Nothing is remembered that later messages need: another one would do as well. */
+bool tap_is_blank(const struct tap *t);
+
 /* Messages that came at once, and that go on at once: from here on to tap_write() their
  * evidence waits, to be written together. -1: nothing of it could be written, and what
  * was remembered for their sake is forgotten. Only where they go on all the same. */

@@ -13,6 +13,12 @@ void upkeep_init(struct upkeep *u, const struct upkeep_options *options, uint64_
     *u = (struct upkeep){ .options = *options, .last_event = now, .part_began = now };
 }
 
+void upkeep_release(struct upkeep *u)
+{
+    free(u->part);
+    u->part = NULL;
+}
+
 static void say(const struct upkeep *u, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 static void say(const struct upkeep *u, const char *fmt, ...)
@@ -75,13 +81,13 @@ static void run_pack(void *ctx)
     struct job *job = ctx;
 
     job->result =
-        pack_build(job->u->options.log, &job->u->request, &job->pack, &job->err);
+        pack_build(job->u->options.log, &job->u->part->request, &job->pack, &job->err);
 }
 
 static void note_pack(struct upkeep *u, const struct pack_result *pack)
 {
     u->cut = false;
-    snprintf(u->root, sizeof(u->root), "%s", pack->root);
+    snprintf(u->part->root, sizeof(u->part->root), "%s", pack->root);
     if (u->options.packed)
         u->options.packed(u->options.hook_ctx, pack);
 }
@@ -95,7 +101,7 @@ static void pack_done(void *ctx)
     if (job->result == 0)
         note_pack(u, &job->pack);
     else
-        say(u, "the pack of part %llu: %s", (unsigned long long)u->request.cut.part,
+        say(u, "the pack of part %llu: %s", (unsigned long long)u->part->request.cut.part,
             job->err.msg);
     free(job);
     if (u->options.idle)
@@ -104,7 +110,7 @@ static void pack_done(void *ctx)
 
 static const char *root_of(const struct upkeep *u)
 {
-    return u->root[0] ? u->root : NULL;
+    return u->part && u->part->root[0] ? u->part->root : NULL;
 }
 
 static void begin_pack(struct upkeep *u)
@@ -121,10 +127,14 @@ static void cut_part(struct upkeep *u, uint64_t now)
         say(u, "%s", err.msg);
     log_let_go(u->options.log); /* what follows may wait for the disk */
     u->part_began = now;        /* also after a failure: not again at once */
-    u->request = (struct pack_request){ .session = session_id(s),
-                                        .receipts = session_receipts(s),
-                                        .first = session_history(s)->first };
-    if (session_part(s, root_of(u), &u->request.cut, &err) < 0) {
+    if (!u->part && !(u->part = calloc(1, sizeof(*u->part)))) {
+        say(u, "no memory for a part");
+        return;
+    }
+    u->part->request = (struct pack_request){ .session = session_id(s),
+                                              .receipts = session_receipts(s),
+                                              .first = session_history(s)->first };
+    if (session_part(s, root_of(u), &u->part->request.cut, &err) < 0) {
         say(u, "%s", err.msg);
         return;
     }
@@ -152,7 +162,7 @@ int upkeep_last_part(struct upkeep *u, const char **root, struct err *err)
     struct pack_result pack;
 
     if (u->cut) {
-        if (pack_build(u->options.log, &u->request, &pack, err) < 0)
+        if (pack_build(u->options.log, &u->part->request, &pack, err) < 0)
             return -1;
         note_pack(u, &pack);
     }

@@ -34,6 +34,11 @@ struct upkeep_options {
     void *idle_ctx;
 };
 
+struct upkeep_part {
+    struct pack_request request;
+    char root[2 * DIGEST_SIZE + 1]; /* of the newest that has its pack; "" before */
+};
+
 struct upkeep {
     struct upkeep_options options;
     uint64_t last_event; /* ms */
@@ -42,11 +47,12 @@ struct upkeep {
     uint64_t receipts_at_part; /* when it began */
     bool cut;                  /* a part was ended, its pack is not made */
     bool packing;              /* …but under way */
-    struct pack_request request;
-    char root[2 * DIGEST_SIZE + 1]; /* of the newest part; "" before */
+    struct upkeep_part *part;  /* the newest; NULL: none was ended yet */
 };
 
 void upkeep_init(struct upkeep *u, const struct upkeep_options *options, uint64_t now);
+
+void upkeep_release(struct upkeep *u); /* safe on a zeroed one; not while u->packing */
 
 /* A message was recorded. */
 void upkeep_event(struct upkeep *u, uint64_t now);

@@ -83,6 +83,7 @@ static void test_parts_by_minutes(struct recording *r, struct loop *loop)
     ok(packs == 2, "nothing new: no part");
     ok(upkeep_last_part(&u, &root, &err) == 0 && root && root[0],
        "the last part is known to the next");
+    upkeep_release(&u);
     session_free(s);
 }
 

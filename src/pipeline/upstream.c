@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "pipeline/upstream.h"
 
+#include <stdlib.h>
+
 #include "base/err.h"
 #include "pipeline/relay_internal.h"
 #include "transport/tls.h"
@@ -152,7 +154,7 @@ static void describe_batch(struct upstream *u, struct http_facts *out)
 
 static void describe(void *ctx, str message, struct http_facts *out)
 {
-    struct upstream *u = &((struct relay *)ctx)->upstream;
+    struct upstream *u = ((struct relay *)ctx)->upstream;
     const struct json_limits limits = { .max_nodes = TAP_NODES_MAX };
     struct err ignored;
 
@@ -178,18 +180,21 @@ static void describe(void *ctx, str message, struct http_facts *out)
 /* The request with this id, while the client waits for its answer. */
 static struct pending *find(struct upstream *u, uint32_t id)
 {
+    const struct desk *desk = u->relay->desk;
     struct pending *p;
 
+    if (!desk)
+        return NULL;
     buf_reset(&u->key);
     rpc_add_id_key(&u->key, &u->json, id);
-    p = correlate_find(&u->relay->tap.asked[TO_SERVER], json_raw(&u->json, id),
+    p = correlate_find(&desk->tap.asked[TO_SERVER], json_raw(&u->json, id),
                        buf_str(&u->key), NULL);
     return p && !p->answered && !p->cancelled ? p : NULL;
 }
 
 static bool awaits(void *ctx, str ids)
 {
-    struct upstream *u = &((struct relay *)ctx)->upstream;
+    struct upstream *u = ((struct relay *)ctx)->upstream;
     struct err ignored;
 
     if (json_parse(&u->json, ids, NULL, &ignored) < 0)
@@ -215,16 +220,16 @@ static void lost(void *ctx, str ids, const struct err *why)
     struct err ignored;
 
     relay_say(r, "an answer of the server is lost: %s", why->msg);
-    if (json_parse(&r->upstream.json, ids, NULL, &ignored) < 0)
+    if (json_parse(&r->upstream->json, ids, NULL, &ignored) < 0)
         return;
-    json_each (&r->upstream.json, JSON_ROOT, id)
-        answer_lost(&r->upstream, id, why);
+    json_each (&r->upstream->json, JSON_ROOT, id)
+        answer_lost(r->upstream, id, why);
     flow_leave_if_drained(r);
 }
 
 static bool is_message(void *ctx, str body)
 {
-    struct upstream *u = &((struct relay *)ctx)->upstream;
+    struct upstream *u = ((struct relay *)ctx)->upstream;
     struct err ignored;
     struct rpc m;
 
@@ -236,7 +241,7 @@ static bool is_message(void *ctx, str body)
 
 static void opened(void *ctx, str message)
 {
-    struct upstream *u = &((struct relay *)ctx)->upstream;
+    struct upstream *u = ((struct relay *)ctx)->upstream;
     struct err ignored;
     struct rpc m;
 
@@ -276,7 +281,7 @@ static void say(void *ctx, const char *sentence)
 static const struct http_client_hooks hooks = { describe, awaits, lost, is_message,
                                                 opened,   found,  cut,  say };
 
-int upstream_open(struct upstream *u, struct relay *r,
+int upstream_open(struct upstream **out, struct relay *r,
                   const struct upstream_options *options,
                   const struct endpoint_events *events, struct err *err)
 {
@@ -289,7 +294,10 @@ int upstream_open(struct upstream *u, struct relay *r,
                                         .hooks = &hooks,
                                         .events = events,
                                         .ctx = r };
+    struct upstream *u = *out = malloc(sizeof(*u));
 
+    if (!u)
+        return err_set(err, ERR_NOMEM, "no memory for a server");
     *u = (struct upstream){ .relay = r, .ids = { .max = JSON_MAX_BYTES - 1 } };
     u->key.max = u->cancels.max = JSON_MAX_BYTES - 1;
     u->name.max = 2 * UPSTREAM_NAME_MAX;
@@ -301,12 +309,14 @@ int upstream_open(struct upstream *u, struct relay *r,
 
 void upstream_learn(struct upstream *u, const struct rpc *m)
 {
-    if (u->client && m->result != JSON_NONE)
+    if (m->result != JSON_NONE)
         mirror_learn(&u->mirror, m->json, json_member(m->json, m->result, STR("tools")));
 }
 
-void upstream_release(struct upstream *u)
+void upstream_free(struct upstream *u)
 {
+    if (!u)
+        return;
     http_client_free(u->client);
     tls_trust_free(u->trust);
     mirror_release(&u->mirror);
@@ -318,5 +328,5 @@ void upstream_release(struct upstream *u)
     buf_release(&u->ids);
     buf_release(&u->cancels);
     buf_release(&u->key);
-    *u = (struct upstream){ 0 };
+    free(u);
 }

@@ -46,10 +46,10 @@ struct upstream {
 };
 
 /* Nothing is connected yet. Fails when certificates cannot be read. */
-MUST_CHECK int upstream_open(struct upstream *u, struct relay *r,
+MUST_CHECK int upstream_open(struct upstream **out, struct relay *r,
                              const struct upstream_options *options,
                              const struct endpoint_events *events, struct err *err);
-void upstream_release(struct upstream *u); /* safe on a zeroed one */
+void upstream_free(struct upstream *u); /* NULL is fine */
 
 /* A list of tools was answered: which arguments go into headers? */
 void upstream_learn(struct upstream *u, const struct rpc *m);

@@ -739,4 +739,32 @@ def case_abandoned_share(c):
     c.judge(packs=0)
 
 
+def receipts_open(pid):
+    """Of how many sessions the receipts file is open."""
+    count = 0
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            count += "/receipts/" in os.readlink(f"/proc/{pid}/fd/{fd}")
+        except OSError:
+            pass
+    return count
+
+
+def case_quiet(c):
+    """Sessions that nobody asks for anything keep little, and go on where they stopped."""
+    count, most = 150, 0
+    p = c.listen("tools", "--share-child")
+    clients = []
+    for n in range(count):
+        clients.append(c.client())
+        clients[-1].call(1)
+        most = max(most, receipts_open(p.pid))
+    ok(0 < most <= 128 + 1, "few have all that they would need next", most)
+    ok(soon(lambda: receipts_open(p.pid) == 0), "and soon none has")
+    same([x.call(2)["id"] for x in clients[::10]], [2] * (count // 10), "they go on")
+    same(c.stop(), 0, "status 0")
+    same(c.outcomes(), {"forwarded": count + count // 10}, "a receipt for each")
+    c.judge(packs=None)
+
+
 run_cases(globals(), Case)

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a session has while messages are under way, and gives back when it idles. */
+#include <stdlib.h>
+
+#include "base/err.h"
+#include "pipeline/answer.h"
+#include "pipeline/relay_internal.h"
+
+/* --- hooks of it --- */
+
+static void on_flush(void *ctx)
+{
+    struct relay *r = ctx;
+    struct err err;
+
+    if (session_flush(r->session, &err) < 0)
+        relay_say(r, "%s", err.msg);
+}
+
+static void on_call_timeout(void *ctx, str id, struct exchange *x)
+{
+    CLEANUP(buf_release) struct buf answer = { 0 };
+    struct relay *r = ctx;
+    const struct answer a = { .id = id,
+                              .code = -31007,
+                              .message = STR("call timed out"),
+                              .reason_code = STR("call_timeout") };
+
+    answer_add(&answer, &a);
+    flow_say(r, TO_CLIENT, x, buf_str(&answer));
+}
+
+static void on_judge(void *ctx, const struct tap *t, const struct rpc *m,
+                     struct tap_verdict *out)
+{
+    struct relay *r = ctx;
+
+    guard_judge(&r->guard, t, m, out);
+}
+
+static void on_list(void *ctx, struct tap *t, const struct rpc *m)
+{
+    struct relay *r = ctx;
+
+    if (r->upstream)
+        upstream_learn(r->upstream, m);
+    if (r->start.list)
+        r->start.list(r->start.ctx, m);
+    guard_list(&r->guard, t, m);
+}
+
+/* --- taking and leaving it --- */
+
+int relay_make_desk(struct relay *r, struct err *err)
+{
+    const struct tap_options tap = { .session = r->session,
+                                     .store_arguments = r->o->store_arguments,
+                                     .store_results = r->o->store_results,
+                                     .pepper = r->o->pepper,
+                                     .call_timeout = r->o->call_timeout,
+                                     .seed = r->seed,
+                                     .on_timeout = on_call_timeout,
+                                     .judge = on_judge,
+                                     .list = on_list,
+                                     .ctx = r };
+    const struct gate_options gate = { .loop = r->loop,
+                                       .session = r->session,
+                                       .one_by_one =
+                                           log_durability_of(r->o->log) == LOG_STRICT,
+                                       .release = flow_release,
+                                       .empty = relay_on_gate_empty,
+                                       .ctx = r };
+    struct desk *k = calloc(1, sizeof(*k));
+
+    if (!k)
+        return err_set(err, ERR_NOMEM, "no memory for a message");
+    if (loop_timer_new(&k->flush, r->loop, on_flush, r, err) < 0) {
+        free(k);
+        return -1;
+    }
+    tap_init(&k->tap, &tap);
+    gate_init(&k->gate, &gate);
+    for (int d = 0; d < 2; d++) {
+        intake_init(&k->intake[d], log_dir(r->o->log), r->o->max_message);
+        k->intake[d].may_lose = !r->o->block && !(d == TO_SERVER && r->o->enforce);
+    }
+    k->intake[TO_SERVER].yields = !r->o->enforce && relay_has_child(r);
+    r->desk = k;
+    return 0;
+}
+
+void relay_leave_desk(struct relay *r)
+{
+    struct desk *k = r->desk;
+
+    if (!k)
+        return;
+    r->desk = NULL;
+    loop_timer_free(k->flush);
+    intake_release(&k->intake[0]);
+    intake_release(&k->intake[1]);
+    gate_release(&k->gate);
+    buf_release(&k->line);
+    tap_release(&k->tap);
+    free(k);
+}
+
+static void clear_desk(struct desk *k)
+{
+    tap_trim(&k->tap);
+    buf_release(&k->line);
+    for (int d = 0; d < 2; d++) {
+        if (k->intake[d].bytes == 0)
+            buf_release(&k->intake[d].held);
+    }
+}
+
+bool relay_trim(struct relay *r)
+{
+    struct desk *k = r->desk;
+
+    if (relay_holds(r) || session_is_gathering(r->session))
+        return false;
+    on_flush(r);
+    if (k && tap_is_blank(&k->tap) && k->intake[0].bytes + k->intake[1].bytes == 0)
+        relay_leave_desk(r);
+    else if (k)
+        clear_desk(k);
+    session_trim(r->session);
+    guard_trim(&r->guard);
+    return true;
+}
