@@ -216,8 +216,7 @@ int http_conn_request(struct http_conn *c, str head, str body,
 
 bool http_conn_is_idle(const struct http_conn *c)
 {
-    return !c->closed && !c->ctx && c->used &&
-           loop_now(c->link.loop) < c->idle_until;
+    return !c->closed && !c->ctx && c->used && loop_now(c->link.loop) < c->idle_until;
 }
 
 void http_conn_read(struct http_conn *c, bool on)

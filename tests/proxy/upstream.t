@@ -919,8 +919,8 @@ def case_old_both_ways(c):
     ok(time.monotonic() - begun < 3, "and not waited for", time.monotonic() - begun)
     same([r.target for r in old.server.seen].count("/elsewhere"), 0,
          "a second endpoint changes nothing")
-    same([r.message.get("method") for r in old.server.seen if r.body][-1], "notifications/cancelled",
-         "it was told of the cancelling")
+    ok("notifications/cancelled" in [r.message.get("method") for r in old.server.seen if r.body],
+       "it was told of the cancelling")
     c.judge()
 
 
