@@ -106,8 +106,8 @@ __attribute__((unused)) static struct message recording_message(const char *dir,
                                                                 const char *kind, str id)
 {
     return (struct message){
-        .dir = dir,
-        .kind = kind,
+        .dir = str_from(dir),
+        .kind = str_from(kind),
         .id = id,
         .bytes = 100,
         .digest = STR(

@@ -14,6 +14,9 @@
 /* Hardly ever called: what leads there is moved out of the way of everything else. */
 #define COLD __attribute__((cold))
 
+/* Where a constant that is passed to it must be known inside. */
+#define ALWAYS_INLINE inline __attribute__((always_inline))
+
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 #endif

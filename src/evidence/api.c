@@ -233,7 +233,7 @@ int assay_session_end(struct assay_session *session, const char *reason, int cle
 /* --- a call --- */
 
 /* The JSON-RPC message that `json` indexes, as a message event says it. */
-static struct message describe(const struct json *json, const char *dir, const char *kind,
+static struct message describe(const struct json *json, str dir, str kind,
                                const struct content_hash *digest)
 {
     uint32_t id = json_member(json, JSON_ROOT, STR("id"));
@@ -343,7 +343,7 @@ static int record_request(struct assay_call *call, str text, struct err *err)
     if (node != JSON_NONE &&
         content_hash(&arguments, &s->json, node, (str){ NULL, 0 }, err) < 0)
         return -1;
-    m = describe(&s->json, "c2s", "request", &digest);
+    m = describe(&s->json, STR("c2s"), STR("request"), &digest);
     m.method = STR("tools/call");
     m.tool = between_quotes(&s->json, json_member(&s->json, params, STR("name")));
     request.arguments_hash = str_from(arguments.text);
@@ -402,7 +402,7 @@ static int record_response(struct assay_call *call, str text, struct err *err)
     content_digest(&digest, text, (str){ NULL, 0 });
     if (content_hash(&result, &s->json, node, (str){ NULL, 0 }, err) < 0)
         return -1;
-    m = describe(&s->json, "s2c", "response", &digest);
+    m = describe(&s->json, STR("s2c"), STR("response"), &digest);
     response.result_hash = str_from(result.text);
     response.raw_reason = reason_of(&result);
     response.is_error =
@@ -435,8 +435,8 @@ static int record_passage(struct assay_call *call, enum event_type type, struct 
     CLEANUP(event_release) struct event e = { 0 };
     bool request = type == EVENT_REQUEST_FORWARDED;
     struct passed_message *passed = request ? &call->request : &call->response;
-    const struct message m = { .dir = request ? "c2s" : "s2c",
-                               .kind = request ? "request" : "response",
+    const struct message m = { .dir = request ? STR("c2s") : STR("s2c"),
+                               .kind = request ? STR("request") : STR("response"),
                                .id =
                                    passed->id.n ? buf_str(&passed->id) : (str){ NULL, 0 },
                                .bytes = passed->bytes,

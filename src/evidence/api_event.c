@@ -108,7 +108,7 @@ static int check_event(const struct event *e, struct err *err)
 {
     CLEANUP(buf_release) struct buf line = { .max = EVENT_LINE_MAX };
     CLEANUP(json_release) struct json json = { 0 };
-    const struct event_place place = { .writer = "w_0000000000000000" };
+    const struct event_place place = { .writer = STR("w_0000000000000000") };
     struct event_view v;
 
     if (event_compose(&line, e, &place, err) < 0 ||

@@ -14,14 +14,31 @@ struct source {
     const struct event *event;
 };
 
-static str value_of(const struct source *s, const char *name)
+/* The JSON text of a member that is no text, or that something is there. */
+static ALWAYS_INLINE str value_of(const struct source *s, const char *name)
 {
-    if (s->view) {
-        uint32_t node = json_member(s->view->json, JSON_ROOT, str_from(name));
+    uint32_t node;
 
-        return node == JSON_NONE ? (str){ NULL, 0 } : json_raw(s->view->json, node);
-    }
-    return event_value(s->event, name);
+    if (s->event)
+        return event_value(s->event, event_name(name));
+    node = json_member(s->view->json, JSON_ROOT, str_from(name));
+    return node == JSON_NONE ? (str){ NULL, 0 } : json_raw(s->view->json, node);
+}
+
+/* What stands between the quotes of a text; *escaped: with backslashes. */
+static str contents_of(const struct source *s, struct event_name name, bool *escaped)
+{
+    const struct json *j;
+    uint32_t node;
+
+    if (s->event)
+        return event_contents(s->event, name, escaped);
+    j = s->view->json;
+    node = json_member(j, JSON_ROOT, name.text);
+    if (!json_is(j, node, JSON_STRING))
+        return (str){ NULL, 0 };
+    *escaped = (j->nodes[node].flags & JSON_ESCAPED) != 0;
+    return text_of(j, node).raw;
 }
 
 static bool is_quoted(str json)
@@ -96,17 +113,29 @@ static bool add_decoded(struct buf *out, str contents)
     return true;
 }
 
-/* Keep a text member; absent stays absent. */
-static struct call_text keep(struct call *c, const struct source *s, const char *name)
+static struct call_text keep_value(struct call *c, const struct source *s,
+                                   struct event_name name)
 {
-    str value = value_of(s, name);
+    bool escaped = false;
+    str contents = contents_of(s, name, &escaped);
     size_t start = c->text.n;
 
+    if (!contents.p)
+        return (struct call_text){ 0 };
     c->text.max = CALL_TEXT_MAX;
     buf_room(&c->text, 1); /* so that an empty text, too, has an address */
-    if (!is_quoted(value) || !add_decoded(&c->text, unquoted(value)))
+    if (!escaped)
+        buf_add(&c->text, contents);
+    else if (!add_decoded(&c->text, contents))
         return (struct call_text){ 0 };
     return text_from(c, start);
+}
+
+/* Keep a text member; absent stays absent. */
+static ALWAYS_INLINE struct call_text keep(struct call *c, const struct source *s,
+                                           const char *name)
+{
+    return keep_value(c, s, event_name(name));
 }
 
 /* The event has the name as it stood between its quotes in the message; the receipt has
@@ -229,7 +258,8 @@ static void fold_loss(struct call *c, const struct source *s)
 /* What has been receipted is over; a task's result begins anew. */
 static void fold_receipt(struct call *c, const struct source *s)
 {
-    str id = unquoted(value_of(s, "receipt_id"));
+    bool escaped;
+    str id = contents_of(s, event_name("receipt_id"), &escaped);
 
     c->receipts++;
     c->task = c->answered && str_is(call_str(c, c->result_type), "task");
@@ -244,7 +274,9 @@ static void fold_receipt(struct call *c, const struct source *s)
 
 static void fold_notification(struct call *c, const struct source *s)
 {
-    if (str_is(value_of(s, "method"), "\"notifications/cancelled\""))
+    bool escaped;
+
+    if (str_is(contents_of(s, event_name("method"), &escaped), "notifications/cancelled"))
         c->cancelled = true;
     else if (value_of(s, "result_hash").p)
         fold_answer(c, s);
@@ -252,8 +284,10 @@ static void fold_notification(struct call *c, const struct source *s)
 
 static bool is_ours(struct call *c, const struct source *s)
 {
-    str call = s->view ? unquoted(value_of(s, "call")) : str_from(s->event->call);
+    str call = s->view ? unquoted(value_of(s, "call")) : s->event->call;
 
+    if (call.p == c->id)
+        return true; /* it was composed for this one */
     if (!call.n || call.n >= sizeof(c->id))
         return false;
     if (!c->id[0]) {

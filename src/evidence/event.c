@@ -25,9 +25,9 @@ const char *event_type_name(enum event_type type)
 void event_init(struct event *e, enum event_type type)
 {
     e->type = type;
-    e->session = e->call = NULL;
+    e->failed = e->has_message = false;
+    e->session = e->call = (str){ NULL, 0 };
     e->count = 0;
-    e->failed = false;
     e->text.max = EVENT_LINE_MAX;
     buf_reset(&e->text);
 }
@@ -35,34 +35,49 @@ void event_init(struct event *e, enum event_type type)
 void event_release(struct event *e)
 {
     buf_release(&e->text);
+    buf_release(&e->kept);
 }
 
 void event_copy(struct event *to, const struct event *from)
 {
     event_init(to, from->type);
     memcpy(to->member, from->member, from->count * sizeof(to->member[0]));
+    to->failed = from->failed;
+    to->has_message = from->has_message;
+    to->message = from->message;
     to->session = from->session;
     to->n = from->n;
     to->call = from->call;
     to->count = from->count;
-    to->failed = from->failed;
     buf_add(&to->text, buf_str(&from->text));
 }
 
-/* Where a member of this name belongs among the sorted ones. Names are literals, often
- * the same ones; most members come in order. */
-static unsigned place_of(struct event *e, const char *name)
+/* --- members --- */
+
+static str name_of(const struct event *e, const struct event_member *m)
+{
+    return str_of(e->text.p + m->at + 1, (size_t)(m->value - m->at - 3));
+}
+
+static int compare(const struct event *e, const struct event_member *m,
+                   struct event_name name)
+{
+    if (m->key != name.key)
+        return m->key < name.key ? -1 : 1;
+    if (name.text.n < sizeof(name.key))
+        return 0; /* it is all in the key */
+    return jcs_compare_names(name_of(e, m), name.text);
+}
+
+/* Where a member of this name belongs among the sorted ones. */
+static unsigned place_of(struct event *e, struct event_name name)
 {
     unsigned i = e->count;
 
     for (; i > 0; i--) {
-        const char *before = e->member[i - 1].name;
-        int order = before[0] - name[0];
+        int order = compare(e, &e->member[i - 1], name);
 
-        if (order == 0)
-            order = strcmp(before, name);
-        if (order == 0)
-            e->failed = true;
+        e->failed |= order == 0;
         if (order < 0)
             break;
         e->member[i] = e->member[i - 1];
@@ -70,80 +85,84 @@ static unsigned place_of(struct event *e, const char *name)
     return i;
 }
 
-/* `"name":` and room for `more` bytes behind it, which end_member() takes; NULL when it
- * does not fit. */
-static char *begin_member(struct event *e, const char *name, size_t n, size_t more)
+/* `"name":` and room for `more` bytes and a comma behind it, which end_member() takes;
+ * NULL when it does not fit. */
+static inline char *begin_member(struct event *e, struct event_name name, size_t more)
 {
-    size_t at = e->text.n;
-    char *to = e->count < EVENT_MEMBERS_MAX ? buf_room(&e->text, n + 3 + more) : NULL;
-    struct event_member *m;
+    size_t at = e->text.n, n = name.text.n;
+    char *to = e->count < EVENT_MEMBERS_MAX ? buf_room(&e->text, n + 4 + more) : NULL;
 
     if (!to) {
         e->failed = true;
         return NULL;
     }
-    to[0] = '"';
-    to = str_put(to + 1, str_of(name, n));
+    e->newest = e->count;
+    if (e->count && e->member[e->count - 1].key >= name.key)
+        e->newest = place_of(e, name);
+    e->member[e->newest] =
+        (struct event_member){ name.key, (uint16_t)at, (uint16_t)(at + n + 3), 0, false };
+    *to = '"';
+    to = str_put(to + 1, name.text);
     to[0] = '"';
     to[1] = ':';
-    e->newest = place_of(e, name);
-    m = &e->member[e->newest];
-    m->name = name;
-    m->at = (uint16_t)at;
-    m->value = (uint16_t)(at + n + 3);
     return to + 2;
 }
 
 /* The value ends here. */
-static void end_member(struct event *e, const char *end)
+static inline void end_member(struct event *e, char *end)
 {
-    struct event_member *m = &e->member[e->newest];
-
+    *end++ = ',';
     e->text.n = (size_t)(end - e->text.p);
-    m->n = (uint16_t)(e->text.n - m->at);
+    e->member[e->newest].end = (uint16_t)e->text.n;
     e->count++;
 }
 
-void event_add_json_as(struct event *e, const char *name, size_t n, str canonical)
+void event_add_json_as(struct event *e, struct event_name name, str canonical)
 {
-    char *to = begin_member(e, name, n, canonical.n);
+    char *to = begin_member(e, name, canonical.n);
 
     if (to)
         end_member(e, str_put(to, canonical));
 }
 
-/* One that needs escapes, or is no text. */
-static void add_escaped(struct event *e, const char *name, size_t n, str utf8)
+/* The value stands behind what the text had: one that is not written at once. */
+static void end_long_member(struct event *e)
 {
-    char *to = begin_member(e, name, n, 0);
+    char *to = buf_room(&e->text, 1);
+
+    if (to)
+        end_member(e, to);
+    else
+        e->failed = true;
+}
+
+/* One that needs escapes, or is no text. */
+static void add_escaped(struct event *e, const char *to, str utf8)
+{
+    e->text.n = (size_t)(to - e->text.p);
+    e->member[e->newest].escaped = true;
+    e->failed |= !jcs_add_text(&e->text, utf8);
+    end_long_member(e);
+}
+
+void event_add_text_as(struct event *e, struct event_name name, str utf8)
+{
+    char *to = begin_member(e, name, utf8.n + 2), *end;
 
     if (!to)
         return;
-    e->text.n = (size_t)(to - e->text.p);
-    e->failed |= !jcs_add_text(&e->text, utf8) || e->text.failed;
-    end_member(e, e->text.p + e->text.n);
-}
-
-void event_add_text_as(struct event *e, const char *name, size_t n, str utf8)
-{
-    char *to;
-
-    if (!text_is_plain(utf8)) {
-        add_escaped(e, name, n, utf8);
+    end = text_put_plain(to + 1, utf8);
+    if (!end) {
+        add_escaped(e, to, utf8);
         return;
     }
-    to = begin_member(e, name, n, utf8.n + 2);
-    if (!to)
-        return;
-    *to = '"';
-    to = str_put(to + 1, utf8);
-    *to = '"';
-    end_member(e, to + 1);
+    *to = *end = '"';
+    end_member(e, end + 1);
 }
 
-void event_add_int_as(struct event *e, const char *name, size_t n, int64_t value)
+void event_add_int_as(struct event *e, struct event_name name, int64_t value)
 {
-    char *to = begin_member(e, name, n, 1 + U64_DIGITS);
+    char *to = begin_member(e, name, 1 + U64_DIGITS);
 
     if (!to)
         return;
@@ -164,7 +183,7 @@ void event_add_digest(struct event *e, const char *name, const struct digest *d)
 
 void event_add_texts(struct event *e, const char *name, const str *utf8, size_t count)
 {
-    char *to = begin_member(e, name, strlen(name), 0);
+    char *to = begin_member(e, event_name(name), 0);
 
     if (!to)
         return;
@@ -176,8 +195,7 @@ void event_add_texts(struct event *e, const char *name, const str *utf8, size_t 
         e->failed |= !jcs_add_text(&e->text, utf8[i]);
     }
     buf_add_char(&e->text, ']');
-    e->failed |= e->text.failed;
-    end_member(e, e->text.p + e->text.n);
+    end_long_member(e);
 }
 
 void event_add_actor(struct event *e, int64_t pid, int64_t uid)
@@ -186,18 +204,52 @@ void event_add_actor(struct event *e, int64_t pid, int64_t uid)
     int n = snprintf(text, sizeof(text), "{\"pid\":%" PRId64 ",\"uid\":%" PRId64 "}", pid,
                      uid);
 
-    event_add_json_as(e, "actor", 5, str_of(text, (size_t)n));
+    event_add_json_as(e, event_name("actor"), str_of(text, (size_t)n));
 }
 
-str event_value(const struct event *e, const char *name)
+static const struct event_member *find(const struct event *e, struct event_name name)
 {
     for (unsigned i = 0; i < e->count; i++) {
-        const struct event_member *m = &e->member[i];
-
-        if (m->name[0] == name[0] && strcmp(m->name, name) == 0)
-            return str_of(e->text.p + m->value, (size_t)(m->at + m->n - m->value));
+        if (e->member[i].key == name.key && compare(e, &e->member[i], name) == 0)
+            return &e->member[i];
     }
-    return (str){ NULL, 0 };
+    return NULL;
+}
+
+static str value_of(const struct event *e, const struct event_member *m)
+{
+    return str_of(e->text.p + m->value, (size_t)(m->end - m->value - 1));
+}
+
+str event_value(const struct event *e, struct event_name name)
+{
+    const struct event_member *m = find(e, name);
+
+    return m ? value_of(e, m) : (str){ NULL, 0 };
+}
+
+/* What is asked for of a message. */
+static str message_text(const struct message *m, uint64_t key)
+{
+    if (key == event_name("digest").key)
+        return m->digest;
+    if (key == event_name("id").key)
+        return m->id;
+    if (key == event_name("tool").key)
+        return m->tool;
+    return key == event_name("method").key ? m->method : (str){ NULL, 0 };
+}
+
+str event_contents(const struct event *e, struct event_name name, bool *escaped)
+{
+    str text = e->has_message ? message_text(&e->message, name.key) : (str){ NULL, 0 };
+    const struct event_member *m = text.p ? NULL : find(e, name);
+
+    *escaped = m && m->escaped;
+    if (!m || e->text.p[m->value] != '"')
+        return text;
+    text = value_of(e, m);
+    return str_of(text.p + 1, text.n - 2);
 }
 
 /* The longest prefix of at most `max` bytes that does not split a character. */
@@ -230,94 +282,158 @@ void event_add_foreign(struct event *e, const char *name, const char *sha256_nam
     event_add_digest(e, sha256_name, &d);
 }
 
-/* What tells where an event belongs, in canonical order. */
-static const char *const common[] = { "call", "n",    "prev", "seq",   "session",
-                                      "ts",   "type", "v",    "writer" };
+/* --- messages --- */
 
-#define COMMON_ROOM 512 /* bytes of them all: three of them are ids */
-
-static char *put_id(char *to, str name, const char *id)
+static bool is_simple(str source)
 {
-    if (!id)
-        return to;
-    to = str_put(str_put(to, name), str_from(id));
+    return source.n <= EVENT_FOREIGN_MAX && text_is_plain(source);
+}
+
+/* One that is not what it mostly is becomes a member like others. */
+static ALWAYS_INLINE void take_foreign(struct event *e, const char *name,
+                                       const char *sha256_name, str *source)
+{
+    if (is_simple(*source))
+        return;
+    event_add_foreign(e, name, sha256_name, *source);
+    *source = (str){ NULL, 0 };
+}
+
+void message_event(struct event *e, enum event_type type, const struct message *m)
+{
+    event_init(e, type);
+    e->has_message = true;
+    e->message = *m;
+    e->failed =
+        !is_simple(m->digest) || m->bytes > EVENT_INT_MAX || m->batch > EVENT_INT_MAX;
+    take_foreign(e, "id", "id_sha256", &e->message.id);
+    take_foreign(e, "method", "method_sha256", &e->message.method);
+    take_foreign(e, "tool", "tool_sha256", &e->message.tool);
+}
+
+void event_keep(struct event *e)
+{
+    struct message *m = &e->message;
+    str *const texts[] = { &m->digest, &m->id, &m->method, &m->tool };
+    char *to;
+
+    if (!e->has_message)
+        return;
+    buf_reset(&e->kept);
+    to = buf_room(&e->kept, m->digest.n + m->id.n + m->method.n + m->tool.n);
+    e->failed |= !to;
+    for (size_t i = 0; i < COUNT(texts) && to; i++) {
+        if (!texts[i]->p)
+            continue;
+        str_put(to, *texts[i]);
+        texts[i]->p = to;
+        to += texts[i]->n;
+    }
+}
+
+/* --- the line --- */
+
+#define COMMON_ROOM 512 /* bytes of what has no other measure: names, numbers, ids */
+
+/* Members that are still to come. */
+struct rest {
+    const char *text;
+    const struct event_member *next, *end;
+};
+
+/* Those before one that every event has, or every message. */
+static ALWAYS_INLINE char *put_before(char *to, struct rest *r, uint64_t key)
+{
+    for (; r->next < r->end && r->next->key < key; r->next++)
+        to = str_put(to,
+                     str_of(r->text + r->next->at, (size_t)(r->next->end - r->next->at)));
+    return to;
+}
+
+/* Names are literals here. */
+#define NAMED(name) event_name(name).key, STR("\"" name "\":")
+
+static ALWAYS_INLINE char *put_text(char *to, struct rest *r, uint64_t key, str name,
+                                    str text)
+{
+    to = str_put(put_before(to, r, key), name);
+    *to = '"';
+    to = str_put(to + 1, text);
     return str_put(to, STR("\","));
 }
 
-static char *put_common(char *to, unsigned which, const struct event *e,
-                        const struct event_place *place)
+static ALWAYS_INLINE char *put_number(char *to, struct rest *r, uint64_t key, str name,
+                                      uint64_t value)
 {
-    switch (which) {
-    case 0:
-        return put_id(to, STR("\"call\":\""), e->call);
-    case 1:
-        if (!e->session)
-            return to;
-        to = str_put(to, STR("\"n\":"));
-        to += u64_format(to, e->n);
-        return str_put(to, STR(","));
-    case 2:
-        to = str_put(to, STR("\"prev\":\""));
-        digest_hex(to, &place->prev);
-        return str_put(to + 2 * DIGEST_SIZE, STR("\","));
-    case 3:
-        to = str_put(to, STR("\"seq\":"));
-        to += u64_format(to, place->seq);
-        return str_put(to, STR(","));
-    case 4:
-        return put_id(to, STR("\"session\":\""), e->session);
-    case 5:
-        to = str_put(to, STR("\"ts\":\""));
-        clock_format(to, place->ts);
-        return str_put(to + CLOCK_TEXT, STR("\","));
-    case 6:
-        to = str_put(str_put(to, STR("\"type\":\"")), type_names[e->type]);
-        return str_put(to, STR("\","));
-    case 7:
-        return str_put(to, STR("\"v\":1,"));
-    default:
-        return put_id(to, STR("\"writer\":\""), place->writer);
+    to = str_put(put_before(to, r, key), name);
+    to += u64_format(to, value);
+    *to = ',';
+    return to + 1;
+}
+
+/* In canonical order. Every member has its comma; the last one's becomes the brace. */
+static char *put_members(char *to, const struct event *e, const struct event_place *place)
+{
+    struct rest r = { e->text.p, e->member, e->member + e->count };
+    const struct message *m = e->has_message ? &e->message : NULL;
+    char prev[2 * DIGEST_SIZE], ts[CLOCK_TEXT];
+
+    digest_hex(prev, &place->prev);
+    clock_format(ts, place->ts);
+    *to++ = '{';
+    if (m && m->in_batch)
+        to = put_number(to, &r, NAMED("batch"), m->batch);
+    if (m)
+        to = put_number(to, &r, NAMED("bytes"), m->bytes);
+    if (e->call.p)
+        to = put_text(to, &r, NAMED("call"), e->call);
+    if (m) {
+        to = put_text(to, &r, NAMED("digest"), m->digest);
+        to = put_text(to, &r, NAMED("dir"), m->dir);
+        if (m->id.p)
+            to = put_text(to, &r, NAMED("id"), m->id);
+        to = put_text(to, &r, NAMED("kind"), m->kind);
+        if (m->method.p)
+            to = put_text(to, &r, NAMED("method"), m->method);
     }
+    if (e->session.p)
+        to = put_number(to, &r, NAMED("n"), e->n);
+    to = put_text(to, &r, NAMED("prev"), str_of(prev, sizeof(prev)));
+    to = put_number(to, &r, NAMED("seq"), place->seq);
+    if (e->session.p)
+        to = put_text(to, &r, NAMED("session"), e->session);
+    if (m && m->tool.p)
+        to = put_text(to, &r, NAMED("tool"), m->tool);
+    to = put_text(to, &r, NAMED("ts"), str_of(ts, sizeof(ts)));
+    to = put_text(to, &r, NAMED("type"), type_names[e->type]);
+    to = put_number(to, &r, NAMED("v"), 1);
+    to = put_text(to, &r, NAMED("writer"), place->writer);
+    to = put_before(to, &r, UINT64_MAX);
+    to[-1] = '}';
+    return to;
 }
 
 /* An id of ours, as entropy_id() makes them; all that may stand between quotes. */
-static bool is_id(const char *id)
+static bool is_id(str id)
 {
-    str s = str_from(id);
-
-    return s.n < ID_MAX && text_is_plain(s);
+    return id.n < ID_MAX && text_is_plain(id);
 }
 
-/* Does the common member come before this one? */
-static bool comes_first(const char *common_name, const char *name)
+static size_t message_room(const struct event *e)
 {
-    return common_name[0] < name[0] ||
-           (common_name[0] == name[0] && strcmp(common_name, name) < 0);
-}
+    const struct message *m = &e->message;
 
-/* Every member with its comma; the last one's becomes the brace. */
-static char *put_members(char *to, const struct event *e, const struct event_place *place)
-{
-    unsigned next = 0;
-
-    *to++ = '{';
-    for (unsigned i = 0; i < e->count; i++) {
-        while (next < COUNT(common) && comes_first(common[next], e->member[i].name))
-            to = put_common(to, next++, e, place);
-        to = str_put(to, str_of(e->text.p + e->member[i].at, e->member[i].n));
-        *to++ = ',';
-    }
-    while (next < COUNT(common))
-        to = put_common(to, next++, e, place);
-    to[-1] = '}';
-    return to;
+    if (!e->has_message)
+        return 0;
+    return m->digest.n + m->dir.n + m->id.n + m->kind.n + m->method.n + m->tool.n;
 }
 
 int event_compose(struct buf *out, const struct event *e, const struct event_place *place,
                   struct err *err)
 {
     bool good = !e->failed && is_id(place->writer) && is_id(e->session) && is_id(e->call);
-    char *to = good ? buf_room(out, COMMON_ROOM + e->text.n + e->count) : NULL, *end;
+    char *to = good ? buf_room(out, COMMON_ROOM + e->text.n + message_room(e)) : NULL;
+    char *end;
 
     if (!good)
         return err_set(err, ERR_LIMIT,

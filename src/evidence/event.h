@@ -71,52 +71,99 @@ enum event_type {
 
 const char *event_type_name(enum event_type type);
 
-/* An event being composed. Members are kept as canonical JSON; names are literals. */
+/* What an event says of a message. Texts are JSON source: `method` and `tool` without
+ * their quotes, `id` whole. {NULL, 0} leaves a member out. */
+struct message {
+    str dir;  /* c2s, s2c; a literal */
+    str kind; /* request, response, notification, invalid; a literal */
+    str method, id, tool;
+    uint64_t bytes;
+    str digest; /* sha256:<hex> or hmac-sha256:<hex>, of the raw frame */
+    bool in_batch;
+    uint64_t batch; /* index, when the frame was a batch */
+};
+
+/* An event being composed: a message, if it tells of one, and other members as canonical
+ * JSON, each with its comma. */
 struct event {
     enum event_type type;
-    const char *session; /* whose it is: members `session` and `n`; borrowed, or NULL */
-    uint64_t n;
-    const char *call; /* the same: member `call` */
-    unsigned count;
-    struct event_member {
-        const char *name;        /* borrowed: a string literal */
-        uint16_t at, n;          /* `"name":value` in `text` */
-        uint16_t value;          /* where the value begins in it */
-    } member[EVENT_MEMBERS_MAX]; /* sorted by name */
-    unsigned newest;             /* the one that was added last */
-    struct buf text;
     bool failed; /* too many members, two of a name, values beyond a limit */
+    bool has_message;
+    struct message message;
+    str session; /* whose it is: members `session` and `n`; borrowed, or {NULL, 0} */
+    uint64_t n;
+    str call; /* the same: member `call` */
+    unsigned count;
+    unsigned newest; /* the member that was added last */
+    struct event_member {
+        uint64_t key;            /* of its name */
+        uint16_t at, value, end; /* `"name":value,` in `text` */
+        bool escaped;            /* a text with backslashes */
+    } member[EVENT_MEMBERS_MAX]; /* sorted by name */
+    struct buf text;
+    struct buf kept; /* of event_keep() */
 };
 
 void event_init(struct event *e, enum event_type type); /* may be called again: reuses */
 void event_release(struct event *e);
 void event_copy(struct event *to, const struct event *from); /* `to` is reused */
 
-/* A name is a literal, so that its length costs nothing where it is inlined. Members that
- * come in their canonical order need no sorting. */
-void event_add_text_as(struct event *e, const char *name, size_t n, str utf8);
-void event_add_json_as(struct event *e, const char *name, size_t n, str canonical);
-void event_add_int_as(struct event *e, const char *name, size_t n, int64_t value);
+/* Begin an event with the members of a message, which is borrowed; event_keep() makes the
+ * event outlive it. A copy of the event borrows from the event. */
+void message_event(struct event *e, enum event_type type, const struct message *m);
+void event_keep(struct event *e);
+
+/* The name of a member, and its first eight bytes as a number: key(a) < key(b) implies
+ * a < b. */
+struct event_name {
+    str text;
+    uint64_t key;
+};
+
+/* Of a literal this costs nothing: so is nearly every name. */
+static ALWAYS_INLINE struct event_name event_name(const char *name)
+{
+    size_t n = strlen(name);
+    uint64_t key = 0;
+
+#define X(i) key |= n > i ? (uint64_t)(unsigned char)name[i] << (56 - 8 * i) : 0;
+    X(0)
+    X(1)
+    X(2)
+    X(3)
+    X(4)
+    X(5)
+    X(6)
+    X(7)
+#undef X
+    return (struct event_name){ { name, n }, key };
+}
+
+/* Members that come in their canonical order need no sorting. */
+void event_add_text_as(struct event *e, struct event_name name, str utf8);
+void event_add_json_as(struct event *e, struct event_name name, str canonical);
+void event_add_int_as(struct event *e, struct event_name name, int64_t value);
 void event_add_digest(struct event *e, const char *name, const struct digest *d);
 
-static inline void event_add_text(struct event *e, const char *name, str utf8)
+static ALWAYS_INLINE void event_add_text(struct event *e, const char *name, str utf8)
 {
-    event_add_text_as(e, name, strlen(name), utf8);
+    event_add_text_as(e, event_name(name), utf8);
 }
 
-static inline void event_add_cstr(struct event *e, const char *name, const char *utf8)
+static ALWAYS_INLINE void event_add_cstr(struct event *e, const char *name,
+                                         const char *utf8)
 {
-    event_add_text_as(e, name, strlen(name), str_from(utf8));
+    event_add_text_as(e, event_name(name), str_from(utf8));
 }
 
-static inline void event_add_int(struct event *e, const char *name, int64_t value)
+static ALWAYS_INLINE void event_add_int(struct event *e, const char *name, int64_t value)
 {
-    event_add_int_as(e, name, strlen(name), value);
+    event_add_int_as(e, event_name(name), value);
 }
 
-static inline void event_add_bool(struct event *e, const char *name, bool value)
+static ALWAYS_INLINE void event_add_bool(struct event *e, const char *name, bool value)
 {
-    event_add_json_as(e, name, strlen(name), value ? STR("true") : STR("false"));
+    event_add_json_as(e, event_name(name), value ? STR("true") : STR("false"));
 }
 
 void event_add_texts(struct event *e, const char *name, const str *utf8, size_t count);
@@ -128,15 +175,19 @@ void event_add_actor(struct event *e, int64_t pid, int64_t uid); /* who interven
 void event_add_foreign(struct event *e, const char *name, const char *sha256_name,
                        str source);
 
-/* The JSON text of a member's value; {NULL, 0} when there is none. */
-str event_value(const struct event *e, const char *name);
+/* The JSON text of a value that was added; {NULL, 0} when there is none. */
+str event_value(const struct event *e, struct event_name name);
+
+/* What stands between the quotes of a text, of the message's, too; {NULL, 0} when there
+ * is none. *escaped: with backslashes. */
+str event_contents(const struct event *e, struct event_name name, bool *escaped);
 
 /* Where an event stands. */
 struct event_place {
     uint64_t seq;
     struct digest prev;
-    int64_t ts;         /* ms */
-    const char *writer; /* w_<16 hex> */
+    int64_t ts; /* ms */
+    str writer; /* w_<16 hex> */
 };
 
 /* Append the finished line, without newline, to `out`. */

@@ -39,7 +39,7 @@ static void check_foreign(str bytes)
     CLEANUP(event_release) struct event e = { 0 };
     CLEANUP(json_release) struct json json = { 0 };
     CLEANUP(buf_release) struct buf line = { 0 };
-    const struct event_place place = { .writer = "w_0123456789abcdef" };
+    const struct event_place place = { .writer = STR("w_0123456789abcdef") };
     struct event_view v;
     struct err err;
 

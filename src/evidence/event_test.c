@@ -67,7 +67,7 @@ static void begin(struct recipe *r, char **field)
     if (!digest_from_hex(&r->place.prev, str_from(field[3])))
         ok(false, "prev in the data");
     r->place.ts = strtoll(field[4], NULL, 10);
-    r->place.writer = field[5];
+    r->place.writer = str_from(field[5]);
 }
 
 static void add(struct recipe *r, char **field, unsigned n)
@@ -140,7 +140,7 @@ static void compare(struct recipe *r, const char *hex)
     ok(event_parse(&v, &json, g.bytes, &err) == 0, "%d %s parses: %s", r->number, name,
        err.msg);
     ok(v.type == r->e.type && v.seq == r->place.seq && v.ts == r->place.ts &&
-           digest_equal(&v.prev, &r->place.prev) && str_is(v.writer, r->place.writer),
+           digest_equal(&v.prev, &r->place.prev) && str_equal(v.writer, r->place.writer),
        "%d %s: what went in comes out", r->number, name);
     ok(v.session.n
            ? str_is(v.session, "mcp_0123456789abcdef") && v.n == (uint64_t)r->number
@@ -448,7 +448,7 @@ static int compose_filled(struct buf *line, size_t fill, struct err *err)
 {
     static char text[EVENT_LINE_MAX + 2];
     CLEANUP(event_release) struct event e = { 0 };
-    const struct event_place place = { .writer = WRITER };
+    const struct event_place place = { .writer = STR(WRITER) };
 
     memset(text, 'x', sizeof(text));
     event_init(&e, EVENT_HEARTBEAT);
@@ -490,7 +490,7 @@ static void test_member_limit(void)
     CLEANUP(event_release) struct event e = { 0 };
     CLEANUP(json_release) struct json json = { 0 };
     CLEANUP(buf_release) struct buf line = { 0 };
-    const struct event_place place = { .writer = WRITER };
+    const struct event_place place = { .writer = STR(WRITER) };
     struct event_view v;
     struct err err = { 0 };
 
@@ -514,7 +514,7 @@ static void test_wrong_events(void)
 {
     CLEANUP(event_release) struct event e = { 0 };
     CLEANUP(buf_release) struct buf line = { 0 };
-    const struct event_place place = { .writer = WRITER };
+    const struct event_place place = { .writer = STR(WRITER) };
     struct err err = { 0 };
 
     event_init(&e, EVENT_HEARTBEAT);
@@ -542,7 +542,7 @@ static void test_copy(void)
 {
     CLEANUP(event_release) struct event from = { 0 }, to = { 0 };
     CLEANUP(buf_release) struct buf line = { 0 }, again = { 0 };
-    const struct event_place place = { .writer = WRITER };
+    const struct event_place place = { .writer = STR(WRITER) };
     struct err err = { 0 };
 
     event_init(&from, EVENT_HEARTBEAT);

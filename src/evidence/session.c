@@ -44,7 +44,6 @@ static void free_drafts(struct drafts *d)
         return;
     receipt_line_release(&d->line);
     event_release(&d->event);
-    event_release(&d->said);
     event_release(&d->decision);
     event_release(&d->receipt_event);
     free(d);
@@ -124,7 +123,7 @@ static int put_later(struct session *s, struct err *err)
         struct later *l = &s->later[i];
 
         if (l->call)
-            l->event.call = l->call->call.id;
+            l->event.call = str_from(l->call->call.id);
         if (session_add(s, &l->event, &l->seq, err) < 0)
             return -1;
         if (!l->call)
@@ -224,12 +223,8 @@ int session_later(struct session *s, struct open_call *call, enum event_type typ
     l = session_next_later(s, err);
     if (!l)
         return -1;
-    if (m->token && s->drafts && m->token == s->drafts->said_token) {
-        event_copy(&l->event, &s->drafts->said);
-        l->event.type = type;
-    } else {
-        message_event(&l->event, type, m);
-    }
+    message_event(&l->event, type, m);
+    event_keep(&l->event);
     l->call = call;
     l->release = release;
     return 0;
@@ -237,7 +232,7 @@ int session_later(struct session *s, struct open_call *call, enum event_type typ
 
 int session_add(struct session *s, struct event *e, uint64_t *seq, struct err *err)
 {
-    e->session = s->history.id;
+    e->session = s->history.session.id;
     e->n = s->history.counts.events + s->pending;
     if (log_put(s->log, e, seq, err) < 0)
         return -1;
@@ -275,34 +270,7 @@ int session_transport(struct session *s, const char *transport, struct err *err)
 
 /* --- events of a call --- */
 
-void message_event(struct event *e, enum event_type type, const struct message *m)
-{
-    event_init(e, type);
-    if (m->in_batch)
-        event_add_int(e, "batch", (int64_t)m->batch);
-    event_add_int(e, "bytes", (int64_t)m->bytes);
-    event_add_text(e, "digest", m->digest);
-    event_add_cstr(e, "dir", m->dir);
-    if (m->id.p)
-        event_add_foreign(e, "id", "id_sha256", m->id);
-    event_add_cstr(e, "kind", m->kind);
-    if (m->method.p)
-        event_add_foreign(e, "method", "method_sha256", m->method);
-    if (m->tool.p)
-        event_add_foreign(e, "tool", "tool_sha256", m->tool);
-}
-
-/* The same, kept for session_later(). */
-static void begin_message(struct session *s, enum event_type type,
-                          const struct message *m)
-{
-    message_event(&s->drafts->event, type, m);
-    s->drafts->said_token = m->token;
-    if (m->token)
-        event_copy(&s->drafts->said, &s->drafts->event);
-}
-
-static void add_optional(struct event *e, const char *name, str text)
+static ALWAYS_INLINE void add_optional(struct event *e, const char *name, str text)
 {
     if (text.p)
         event_add_text(e, name, text);
@@ -314,7 +282,7 @@ static int put_call_event(struct session *s, struct open_call *call, struct even
 {
     uint64_t seq;
 
-    e->call = call->call.id;
+    e->call = str_from(call->call.id);
     if (session_add(s, e, &seq, err) < 0)
         return -1;
     call_fold_event(&call->call, e, seq, log_time(s->log));
@@ -395,7 +363,7 @@ int session_request(struct session *s, const struct message *m,
         return -1;
     events[0] = &s->drafts->event;
     events[1] = &s->drafts->decision;
-    begin_message(s, EVENT_REQUEST_RECEIVED, m);
+    message_event(&s->drafts->event, EVENT_REQUEST_RECEIVED, m);
     event_add_text(&s->drafts->event, "arguments_hash", request->arguments_hash);
     add_optional(&s->drafts->event, "raw_reason", request->raw_reason);
     if (request->trace.p)
@@ -519,12 +487,12 @@ int session_respond(struct session *s, struct open_call *call, const struct mess
     if (session_draft(s, 2, err) < 0)
         return -1;
     e = &s->drafts->event;
-    begin_message(s, EVENT_RESPONSE_RECEIVED, m);
-    event_add_text(e, "result_hash", response->result_hash);
+    message_event(e, EVENT_RESPONSE_RECEIVED, m);
     event_add_bool(e, "is_error", response->is_error);
+    add_optional(e, "raw_reason", response->raw_reason);
+    event_add_text(e, "result_hash", response->result_hash);
     if (response->result_type.p)
         event_add_foreign(e, "result_type", "result_type_sha256", response->result_type);
-    add_optional(e, "raw_reason", response->raw_reason);
     return conclude(s, call, e, response->content, upto, err);
 }
 

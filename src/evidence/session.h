@@ -68,22 +68,6 @@ const char *session_id(const struct session *s);
 const char *session_receipts(const struct session *s); /* name in receipts/ */
 const struct history *session_history(const struct session *s);
 
-/* What a message event says. Texts are JSON source: `method` and `tool` without their
- * quotes, `id` whole. {NULL, 0} leaves a member out. */
-struct message {
-    const char *dir;  /* c2s, s2c */
-    const char *kind; /* request, response, notification, invalid */
-    str method, id, tool;
-    uint64_t bytes;
-    str digest; /* sha256:<hex> or hmac-sha256:<hex>, of the raw frame */
-    bool in_batch;
-    uint64_t batch; /* index, when the frame was a batch */
-    uint64_t token; /* of two messages with the same one all members are; 0: none */
-};
-
-/* Begin an event with these members. */
-void message_event(struct event *e, enum event_type type, const struct message *m);
-
 /* Record an event that is not of a call. `session` and `n` are added to it, so it must be
  * composed anew before it is tried again. *upto (may be NULL): see session_settle(). */
 MUST_CHECK int session_put(struct session *s, struct event *e, uint64_t *upto,

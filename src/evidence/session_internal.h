@@ -39,8 +39,6 @@ struct gather {
 struct drafts {
     struct receipt_line line;
     struct event event; /* of the helpers */
-    struct event said;  /* the members of the message with this token */
-    uint64_t said_token;
     struct event decision;
     struct event receipt_event;
 };

@@ -73,19 +73,45 @@ static inline __m128i text_load_short(const char *at, size_t n)
     return _mm_set_epi64x((long long)high, (long long)low);
 }
 
-/* Is all of it plain ASCII, as it would stand between quotes? */
+/* Where a byte is not plain ASCII, as it would stand between quotes. */
+static inline __m128i text_oddities(__m128i v)
+{
+    __m128i quote = _mm_cmpeq_epi8(v, _mm_set1_epi8('"'));
+    __m128i slash = _mm_cmpeq_epi8(v, _mm_set1_epi8('\\'));
+
+    return _mm_or_si128(_mm_cmplt_epi8(v, _mm_set1_epi8(0x20)),
+                        _mm_or_si128(quote, slash)); /* signed: from 0x80 on below 0 */
+}
+
+/* Is all of it plain ASCII? */
 static inline bool text_is_plain(str s)
 {
-    size_t at = 0;
-    unsigned found = 0;
-    __m128i v;
+    __m128i v = s.n >= 16 ? text_load(s.p + s.n - 16) : text_load_short(s.p, s.n);
+    __m128i odd = text_oddities(v);
 
-    for (; s.n - at > 16; at += 16) {
-        v = text_load(s.p + at);
-        found |= text_stops(v) | (unsigned)_mm_movemask_epi8(v);
+    for (size_t at = 0; s.n - at > 16; at += 16)
+        odd = _mm_or_si128(odd, text_oddities(text_load(s.p + at)));
+    return _mm_movemask_epi8(odd) == 0;
+}
+
+/* str_put() of what is plain. NULL when it is not: what stands there then is void. */
+static inline char *text_put_plain(char *to, str s)
+{
+    __m128i v = s.n >= 16 ? text_load(s.p + s.n - 16) : text_load_short(s.p, s.n);
+    __m128i odd = text_oddities(v);
+
+    for (size_t at = 0; s.n - at > 16; at += 16) {
+        __m128i block = text_load(s.p + at);
+
+        odd = _mm_or_si128(odd, text_oddities(block));
+        _mm_storeu_si128((__m128i *)(void *)(to + at), block);
     }
-    v = s.n >= 16 ? text_load(s.p + s.n - 16) : text_load_short(s.p, s.n);
-    return (found | text_stops(v) | (unsigned)_mm_movemask_epi8(v)) == 0;
+    if (_mm_movemask_epi8(odd))
+        return NULL;
+    if (s.n < 16)
+        return str_put(to, s);
+    _mm_storeu_si128((__m128i *)(void *)(to + s.n - 16), v);
+    return to + s.n;
 }
 
 /* The first byte in [at, end) that is not plain string contents: a quote, a backslash, a
@@ -118,6 +144,11 @@ static inline bool text_is_plain(str s)
             return false;
     }
     return true;
+}
+
+static inline char *text_put_plain(char *to, str s)
+{
+    return text_is_plain(s) ? str_put(to, s) : NULL;
 }
 
 static inline const char *text_scan(const char *at, const char *end)

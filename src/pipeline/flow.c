@@ -441,8 +441,8 @@ static void say_cut(struct relay *r, enum direction d, uint64_t bytes,
                     const struct err *why_cut)
 {
     CLEANUP(event_release) struct event e = { 0 };
-    struct message m = { .dir = d == TO_SERVER ? "c2s" : "s2c",
-                         .kind = "invalid",
+    struct message m = { .dir = d == TO_SERVER ? STR("c2s") : STR("s2c"),
+                         .kind = STR("invalid"),
                          .bytes = bytes,
                          .digest =
                              STR("sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934"

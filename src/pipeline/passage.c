@@ -33,7 +33,6 @@ static void become(struct tap *t, str rest)
     uint64_t before = 0; /* that were withheld */
 
     t->cut = true;
-    t->token++; /* it is another message */
     t->frame = tap_text(rest);
     content_digest(&t->digest, t->frame, t->options.pepper);
     for (size_t i = 0; i < t->passage_count; i++) {
@@ -109,6 +108,7 @@ int tap_take_sent(struct tap *t, struct tap_sent *s, struct err *err)
             continue;
         message = describe_passage(t, p);
         message_event(&s->item[s->count].event, p->type, &message);
+        event_keep(&s->item[s->count].event);
         s->item[s->count].call = p->call;
         s->item[s->count++].release = p->release;
     }
@@ -189,6 +189,7 @@ void tap_remember_refusal(struct tap *t, struct open_call *call, struct event *e
     if (!r)
         return;
     r->call = call;
+    event_keep(e);
     r->event = *e;
     *e = (struct event){ 0 };
     while (*end)

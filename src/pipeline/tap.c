@@ -7,7 +7,7 @@
 #include "base/err.h"
 #include "pipeline/tap_internal.h"
 
-static const char *const direction_names[] = { "c2s", "s2c" };
+static const str direction_names[] = { { "c2s", 3 }, { "s2c", 3 } };
 
 void tap_init(struct tap *t, const struct tap_options *options)
 {
@@ -79,12 +79,11 @@ static void note_place(struct tap *t, uint64_t upto, unsigned events)
 struct message tap_describe(const struct tap *t, const struct rpc *m, uint64_t index)
 {
     struct message out = { .dir = direction_names[t->direction],
-                           .kind = rpc_kind_name(m->kind),
+                           .kind = str_from(rpc_kind_name(m->kind)),
                            .bytes = t->frame.n,
                            .digest = str_from(t->digest.text),
                            .in_batch = t->is_batch,
-                           .batch = index,
-                           .token = t->is_batch ? 0 : t->token };
+                           .batch = index };
 
     if (m->kind == RPC_INVALID)
         return out;
@@ -530,7 +529,7 @@ static int take_invalid(struct tap *t, struct err *err)
     CLEANUP(event_release) struct event e = { 0 };
     struct rpc none = { .kind = RPC_INVALID, .node = JSON_NONE, .id = JSON_NONE };
     struct message message = { .dir = direction_names[t->direction],
-                               .kind = rpc_kind_name(RPC_INVALID),
+                               .kind = str_from(rpc_kind_name(RPC_INVALID)),
                                .bytes = t->frame.n,
                                .digest = str_from(t->digest.text) };
 
@@ -589,7 +588,6 @@ int tap_receive(struct tap *t, enum direction d, str frame, struct exchange *x,
     t->upto = 0;
     t->is_batch = false;
     t->rpc.json = NULL; /* nothing is read yet */
-    t->token++;
     content_digest(&t->digest, t->frame, t->options.pepper);
     t->failing = tap_make_room(t, err) < 0 || record(t, x, now, err) < 0;
     if (t->failing)

@@ -126,7 +126,6 @@ struct tap {
     struct rpc rpc; /* of its element that was read last */
     str frame;      /* without its line end */
     struct content_hash digest;
-    uint64_t token; /* of the message as it is now, for its events */
     enum direction direction;
     bool is_batch;
     size_t withheld; /* passages of the message that are */
