@@ -17,6 +17,9 @@
 /* Where a constant that is passed to it must be known inside. */
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
+/* Called from many places of one function: a copy at each would only fill the cache. */
+#define NOINLINE __attribute__((noinline))
+
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 #endif

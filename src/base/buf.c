@@ -63,8 +63,13 @@ char *buf_make_room(struct buf *b, size_t n)
 void buf_add_u64(struct buf *b, uint64_t value)
 {
     char digits[U64_DIGITS];
+    size_t n = u64_format(digits, value);
+    char *to = buf_room(b, n);
 
-    buf_add(b, str_of(digits, u64_format(digits, value)));
+    if (!to)
+        return;
+    memcpy(to, digits, n);
+    b->n += n;
 }
 
 void buf_add_i64(struct buf *b, int64_t value)

@@ -69,20 +69,24 @@ static void format(char out[static CLOCK_TEXT], int64_t ms)
     put(out + 20, rest % 1000, 3);
 }
 
-/* What happens at once is told with one time, over and over. */
+/* What happens at once is told with one time, over and over, and what happens next in the
+ * same second mostly. */
 void clock_format(char out[static CLOCK_TEXT], int64_t ms)
 {
     static _Thread_local struct {
         bool known;
-        int64_t ms;
+        int64_t ms, second; /* when it began, ms */
         char text[CLOCK_TEXT];
     } last;
 
-    if (!last.known || last.ms != ms) {
+    if (!last.known || (uint64_t)ms - (uint64_t)last.second >= 1000) {
         format(last.text, ms);
-        last.ms = ms;
+        last.second = ms - (ms % 1000 + 1000) % 1000;
         last.known = true;
+    } else if (last.ms != ms) {
+        put(last.text + 20, (uint64_t)(ms - last.second), 3);
     }
+    last.ms = ms;
     memcpy(out, last.text, CLOCK_TEXT);
 }
 

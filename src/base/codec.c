@@ -20,6 +20,15 @@ static __m128i digits_of(__m128i v)
                         _mm_and_si128(letters, _mm_set1_epi8('a' - '0' - 10)));
 }
 
+static void encode_eight(char *out, const uint8_t *bytes)
+{
+    __m128i v = _mm_loadl_epi64((const __m128i *)(const void *)bytes);
+
+    v = _mm_unpacklo_epi8(_mm_srli_epi16(v, 4), v);
+    v = digits_of(_mm_and_si128(v, _mm_set1_epi8(15)));
+    _mm_storeu_si128((__m128i *)(void *)out, v);
+}
+
 static void encode_sixteen(char *out, const uint8_t *bytes)
 {
     __m128i v = _mm_loadu_si128((const __m128i *)(const void *)bytes);
@@ -41,6 +50,10 @@ void hex_encode(char *out, const void *bytes, size_t n)
 #if defined(__SSE2__)
     for (; n - i >= 16; i += 16) /* a digest is two of these */
         encode_sixteen(out + 2 * i, b + i);
+    if (n - i >= 8) { /* an id is one */
+        encode_eight(out + 2 * i, b + i);
+        i += 8;
+    }
 #endif
     for (; i < n; i++) {
         out[2 * i] = hex_digits[b[i] >> 4];
@@ -207,27 +220,40 @@ bool u64_parse(uint64_t *out, str text)
     return true;
 }
 
-static unsigned digits_in(uint64_t value)
-{
-    unsigned n = 1;
+static const char pairs[] = "00010203040506070809101112131415161718192021222324"
+                            "25262728293031323334353637383940414243444546474849"
+                            "50515253545556575859606162636465666768697071727374"
+                            "75767778798081828384858687888990919293949596979899";
 
-    for (; value >= 10000; value /= 10000)
-        n += 4;
-    return n + (value >= 10) + (value >= 100) + (value >= 1000);
+static inline char *put_pair(char *to, unsigned value)
+{
+    memcpy(to, pairs + 2 * (size_t)value, 2);
+    return to + 2;
+}
+
+/* One digit or two. */
+static inline char *put_first(char *to, unsigned value)
+{
+    if (value >= 10)
+        return put_pair(to, value);
+    *to = (char)('0' + value);
+    return to + 1;
+}
+
+static inline char *put_small(char *to, unsigned value)
+{
+    return value >= 100 ? put_pair(put_first(to, value / 100), value % 100)
+                        : put_first(to, value);
 }
 
 size_t u64_format(char out[static U64_DIGITS], uint64_t value)
 {
-    unsigned n = digits_in(value), at = n;
+    unsigned rest = (unsigned)(value % 10000);
+    size_t n;
 
-    for (; value >= 100; value /= 100) {
-        unsigned rest = (unsigned)(value % 100);
-
-        out[--at] = (char)('0' + rest % 10);
-        out[--at] = (char)('0' + rest / 10);
-    }
-    if (value >= 10)
-        out[--at] = (char)('0' + value % 10);
-    out[0] = (char)('0' + (value >= 10 ? value / 10 : value));
-    return n;
+    if (value < 10000)
+        return (size_t)(put_small(out, rest) - out);
+    n = u64_format(out, value / 10000);
+    put_pair(put_pair(out + n, rest / 100), rest % 100);
+    return n + 4;
 }

@@ -86,8 +86,11 @@ static inline char *str_put(char *to, str s)
 {
     size_t n = s.n;
 
-    if (n > 16) {
+    if (n > 32) {
         memcpy(to, s.p, n);
+    } else if (n >= 16) {
+        memcpy(to, s.p, 16);
+        memcpy(to + n - 16, s.p + n - 16, 16);
     } else if (n >= 8) {
         memcpy(to, s.p, 8);
         memcpy(to + n - 8, s.p + n - 8, 8);

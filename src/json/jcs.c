@@ -71,6 +71,17 @@ static inline void put(struct writer *w, const char *p, size_t n)
     w->n += n;
 }
 
+/* What stands in the text, as it stands there. */
+static inline void put_source(struct writer *w, uint32_t node)
+{
+    str raw = json_raw(w->j, node);
+
+    if (raw.n > CHUNK - w->n)
+        put_long(w, raw.p, raw.n);
+    else
+        w->n = (size_t)(str_put(w->chunk + w->n, raw) - w->chunk);
+}
+
 static inline void put_char(struct writer *w, char c)
 {
     if (w->n == CHUNK)
@@ -153,11 +164,9 @@ static int write_escaped(struct writer *w, str raw)
 
 static inline int write_string(struct writer *w, uint32_t node)
 {
-    str raw = json_raw(w->j, node);
-
     if (w->j->nodes[node].flags & JSON_ESCAPED)
-        return write_escaped(w, raw);
-    put(w, raw.p, raw.n);
+        return write_escaped(w, json_raw(w->j, node));
+    put_source(w, node);
     return 0;
 }
 
@@ -226,7 +235,7 @@ static int grow(void **items, const void *first, size_t *cap, size_t size,
     return 0;
 }
 
-static int add_member(struct writer *w, uint32_t name)
+static inline int add_member(struct writer *w, uint32_t name)
 {
     if (w->members_n == w->members_cap) {
         void *items = w->members;
@@ -309,7 +318,10 @@ static int begin(struct writer *w, uint32_t node)
     case JSON_STRING:
         return write_string(w, node);
     case JSON_NUMBER:
-        return write_number(w, node);
+        if (!jcs_is_as_written(w->j, node))
+            return write_number(w, node);
+        put_source(w, node);
+        return 0;
     case JSON_OBJECT:
         return open_object(w, node, NULL, 0);
     case JSON_ARRAY:
@@ -321,9 +333,20 @@ static int begin(struct writer *w, uint32_t node)
     case JSON_FALSE:
     case JSON_TRUE:
     default:
-        put(w, json_raw(w->j, node).p, json_raw(w->j, node).n);
+        put_source(w, node);
         return 0;
     }
+}
+
+/* Most values are strings without an escape. */
+static inline int write_value(struct writer *w, uint32_t node)
+{
+    const struct json_node *n = &w->j->nodes[node];
+
+    if (n->kind != JSON_STRING || (n->flags & JSON_ESCAPED))
+        return begin(w, node);
+    put_source(w, node);
+    return 0;
 }
 
 static int step_array(struct writer *w, struct frame *f)
@@ -338,7 +361,7 @@ static int step_array(struct writer *w, struct frame *f)
     if (at != f->node + 1)
         put_char(w, ',');
     f->at = w->j->nodes[at].next;
-    return begin(w, at);
+    return write_value(w, at);
 }
 
 static int step_object(struct writer *w, struct frame *f)
@@ -357,7 +380,7 @@ static int step_object(struct writer *w, struct frame *f)
     if (write_string(w, name) < 0)
         return -1;
     put_char(w, ':');
-    return begin(w, name + 1);
+    return write_value(w, name + 1);
 }
 
 /* Everything that is open, to its end. */
@@ -491,6 +514,15 @@ static bool is_plain_integer(const struct json_node *n, str raw)
     return (n->flags & JSON_INTEGER) && raw.n <= 15 && raw.p[0] != '-';
 }
 
+bool jcs_is_as_written(const struct json *j, uint32_t node)
+{
+    const struct json_node *n = &j->nodes[node];
+
+    if (n->kind == JSON_NUMBER)
+        return is_plain_integer(n, json_raw(j, node));
+    return n->kind == JSON_STRING && !(n->flags & JSON_ESCAPED);
+}
+
 /* The names of an object ascend. */
 static bool names_ascend(const struct json *j, uint32_t object)
 {
@@ -514,7 +546,7 @@ bool jcs_is_canonical(const struct json *j)
 
         if (n->flags & (JSON_ESCAPED | JSON_TAINTED))
             return is_canonical_by_writing(j);
-        if (n->kind == JSON_NUMBER && !is_plain_integer(n, json_raw(j, i)))
+        if (n->kind == JSON_NUMBER && !jcs_is_as_written(j, i))
             return is_canonical_by_writing(j);
         if (n->kind != JSON_ARRAY && n->kind != JSON_OBJECT) {
             length += n->end - n->start;

@@ -41,6 +41,10 @@ MUST_CHECK int jcs_write_without(const struct json *j, uint32_t object,
  * again, for texts without escapes and odd numbers. */
 bool jcs_is_canonical(const struct json *j);
 
+/* Is this string or number, as it is written, its canonical form? Said of the plain ones
+ * only: neither escapes, nor signs, fractions, exponents and very many digits. */
+bool jcs_is_as_written(const struct json *j, uint32_t node);
+
 /* For what we compose ourselves, piece by piece, members in order. `text` is valid
  * UTF-8 (asserted by the caller's parser); the result has its quotes. */
 void jcs_add_string(struct buf *out, str text);

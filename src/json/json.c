@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * While a container is open, its node's `next` holds the container around it and its
- * `end` counts its members: the nodes are the stack.
+ * While a container is open, its node's `next` holds the container around it: the nodes
+ * are the stack. Its `end` has a bit for each name that was seen in it, and `spare` says
+ * that two of them had the same one.
  */
 #include "json/json.h"
 
@@ -19,6 +20,7 @@ struct parser {
     struct json *j;
     const char *end;
     uint32_t open; /* the innermost open container, or JSON_NONE */
+    uint32_t room; /* nodes that there may be, as things are */
     uint32_t max_nodes;
     unsigned depth;
     unsigned max_depth;
@@ -66,7 +68,7 @@ static int more_nodes(struct parser *p, const char *at)
         return err_set(p->err, ERR_NOMEM, "no memory for an index of %llu values",
                        (unsigned long long)cap);
     j->nodes = nodes;
-    j->cap = (uint32_t)cap;
+    j->cap = p->room = (uint32_t)cap;
     return 0;
 }
 
@@ -75,7 +77,7 @@ static inline struct json_node *add(struct parser *p, const char *at, enum json_
     struct json *j = p->j;
     struct json_node *n;
 
-    if ((j->count >= j->cap || j->count >= p->max_nodes) && more_nodes(p, at) < 0)
+    if (j->count >= p->room && more_nodes(p, at) < 0)
         return NULL;
     n = &j->nodes[j->count++];
     *n = (struct json_node){ .start = (uint32_t)offset(p, at),
@@ -150,6 +152,8 @@ static const char *escaped_rest(struct parser *p, const char *at, struct json_no
             n->flags |= JSON_LONE_SURROGATE | JSON_TAINTED;
         at = text_scan(at + used, p->end);
     }
+    if (n->flags & JSON_TAINTED && p->open != JSON_NONE)
+        p->j->nodes[p->open].flags |= JSON_TAINTED;
     return at;
 }
 
@@ -166,8 +170,6 @@ static inline const char *string(struct parser *p, const char *at)
     if (at == p->end || *at != '"')
         return bad_contents(p, at);
     n->end = (uint32_t)offset(p, at + 1);
-    if (n->flags & JSON_TAINTED && p->open != JSON_NONE)
-        p->j->nodes[p->open].flags |= JSON_TAINTED;
     return at + 1;
 }
 
@@ -256,13 +258,14 @@ static const char *close_container(struct parser *p, const char *at)
     struct json *j = p->j;
     struct json_node *n = &j->nodes[p->open];
     uint32_t around = n->next;
-    uint32_t count = n->end;
+    bool alike = n->spare != 0;
     int duplicate = 0;
 
     n->end = (uint32_t)offset(p, at + 1);
     n->next = j->count;
-    if (n->kind == JSON_OBJECT && count > 1)
-        duplicate = members_repeat(&p->members, j, p->open, count, p->err);
+    n->spare = 0;
+    if (alike)
+        duplicate = members_repeat(&p->members, j, p->open, p->err);
     if (duplicate < 0)
         return NULL;
     if (duplicate)
@@ -274,15 +277,33 @@ static const char *close_container(struct parser *p, const char *at)
     return at + 1;
 }
 
+/* The string in [from, to) is a name in the innermost container. Most objects have a few
+ * names, no two of which look alike at a glance. */
+static inline void note_name(struct parser *p, const char *from, const char *to)
+{
+    struct json_node *object = &p->j->nodes[p->open];
+    unsigned glance =
+        (unsigned char)from[1] + 3u * (unsigned char)to[-2] + 5u * (unsigned)(to - from);
+    uint32_t bit = 1u << (glance & 31);
+    unsigned flags = p->j->nodes[p->j->count - 1].flags;
+
+    object->spare |= (object->end & bit) != 0 || (flags & JSON_ESCAPED);
+    object->end |= bit;
+}
+
 /* A member's name and colon, up to its value. */
 static inline const char *name(struct parser *p, const char *at)
 {
+    const char *from = at;
+
     if (at == p->end || *at != '"')
         return fail(p, at, "a member name in quotes");
     at = string(p, at);
     if (!at)
         return NULL;
-    p->j->nodes[p->open].end++;
+    note_name(p, from, at);
+    if (p->end - at > 1 && at[0] == ':' && (unsigned char)at[1] > ' ')
+        return at + 1;
     at = skip_space(at, p->end);
     if (at == p->end || *at != ':')
         return fail(p, at, "':' after the member name");
@@ -442,6 +463,7 @@ int json_parse(struct json *j, str text, const struct json_limits *limits,
     struct parser p = {
         .j = j,
         .open = JSON_NONE,
+        .room = j->cap,
         .max_nodes = l.max_nodes ? l.max_nodes : JSON_MAX_NODES,
         .max_depth = l.max_depth ? l.max_depth : JSON_MAX_DEPTH,
         .opaque_depth = l.opaque_depth,
@@ -456,6 +478,8 @@ int json_parse(struct json *j, str text, const struct json_limits *limits,
                        max_bytes < JSON_MAX_BYTES ? max_bytes : JSON_MAX_BYTES - 1);
     j->text = text.n ? text : STR("");
     p.end = j->text.p + text.n;
+    if (p.room > p.max_nodes)
+        p.room = p.max_nodes;
     if (parse(&p) == 0)
         return 0;
     j->count = 0;
@@ -483,10 +507,16 @@ bool json_take(struct json *j, struct json *from, str text, uint32_t max_nodes)
 
 uint32_t json_member(const struct json *j, uint32_t object, str name)
 {
+    uint32_t end;
+
     if (!json_is(j, object, JSON_OBJECT))
         return JSON_NONE;
-    json_each (j, object, at) {
-        if (json_string_is(j, at, name))
+    end = j->nodes[object].next;
+    for (uint32_t at = object + 1; at < end; at = j->nodes[at + 1].next) {
+        const struct json_node *n = &j->nodes[at];
+
+        if ((n->end - n->start == name.n + 2 || (n->flags & JSON_ESCAPED)) &&
+            json_string_is(j, at, name))
             return at + 1;
     }
     return JSON_NONE;

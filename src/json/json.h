@@ -133,7 +133,7 @@ uint32_t json_count(const struct json *j, uint32_t container);
 bool json_escaped_is(const struct json *j, uint32_t node, str value);
 
 /* Is this node a string with exactly these (unescaped) bytes? */
-static inline bool json_string_is(const struct json *j, uint32_t node, str value)
+static ALWAYS_INLINE bool json_string_is(const struct json *j, uint32_t node, str value)
 {
     const struct json_node *n;
 

@@ -121,9 +121,9 @@ static bool sorted_repeats(struct members *m, const struct json *j, uint32_t n)
 }
 
 int members_repeat(struct members *m, const struct json *j, uint32_t object,
-                   uint32_t count, struct err *err)
+                   struct err *err)
 {
-    uint32_t n = 0;
+    uint32_t count = json_count(j, object), n = 0;
 
     if (count <= MEMBERS_PAIRWISE)
         return pair_repeats(j, object, count);

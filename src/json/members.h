@@ -24,9 +24,9 @@ struct members {
     uint32_t cap;
 };
 
-/* 1 or 0; -1 with ERR_NOMEM. `count` is the number of members of `object`. */
+/* 1 or 0; -1 with ERR_NOMEM. */
 MUST_CHECK int members_repeat(struct members *m, const struct json *j, uint32_t object,
-                              uint32_t count, struct err *err);
+                              struct err *err);
 void members_release(struct members *m);
 
 #endif

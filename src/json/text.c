@@ -253,7 +253,7 @@ bool text_equal(struct text a, struct text b)
     return str_equal(a.raw, b.raw);
 }
 
-static uint64_t decoded_key(struct text t)
+uint64_t text_decoded_key(struct text t)
 {
     struct reader r = { .rest = t.raw };
     uint64_t key = 0;
@@ -265,17 +265,6 @@ static uint64_t decoded_key(struct text t)
             break;
         key |= (uint64_t)utf16_rank(c) << shift;
     }
-    return key;
-}
-
-uint64_t text_key(struct text t)
-{
-    uint64_t key = 0;
-
-    for (size_t i = 0; i < 8; i++)
-        key = key << 8 | (i < t.raw.n ? (unsigned char)t.raw.p[i] : 0);
-    if (t.escaped || key & 0x8080808080808080u)
-        return decoded_key(t);
     return key;
 }
 

@@ -173,8 +173,35 @@ int text_compare(struct text a, struct text b);
 /* Equal exactly when the decoded contents are equal. */
 bool text_equal(struct text a, struct text b);
 
+uint64_t text_decoded_key(struct text t); /* for text_key() */
+
+static inline uint64_t text_big_endian(const char *p)
+{
+    uint32_t v;
+
+    memcpy(&v, p, sizeof(v));
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    v = __builtin_bswap32(v);
+#endif
+    return v;
+}
+
 /* The order of the first eight decoded bytes: key(a) < key(b) implies a < b. */
-uint64_t text_key(struct text t);
+static inline uint64_t text_key(struct text t)
+{
+    size_t n = t.raw.n < 8 ? t.raw.n : 8;
+    uint64_t key = 0;
+
+    if (n >= 4)
+        key = text_big_endian(t.raw.p) << 32 | text_big_endian(t.raw.p + n - 4)
+                                                   << 8 * (8 - n);
+    else
+        for (size_t i = 0; i < n; i++)
+            key |= (uint64_t)(unsigned char)t.raw.p[i] << (56 - 8 * i);
+    if (t.escaped || key & 0x8080808080808080u)
+        return text_decoded_key(t);
+    return key;
+}
 
 /* Of the decoded contents. Anyone can make collisions: fall back to text_compare(). */
 uint32_t text_hash(struct text t);

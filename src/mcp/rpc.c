@@ -77,7 +77,8 @@ static enum rpc_kind kind_of(const struct rpc *m)
 }
 
 /* Of two members of one name the first counts. */
-static bool take_if(const struct rpc *m, uint32_t at, str name, uint32_t *out)
+static ALWAYS_INLINE bool take_if(const struct rpc *m, uint32_t at, str name,
+                                  uint32_t *out)
 {
     if (!json_string_is(m->json, at, name))
         return false;
@@ -88,6 +89,11 @@ static bool take_if(const struct rpc *m, uint32_t at, str name, uint32_t *out)
 
 static void take_member(struct rpc *m, uint32_t at)
 {
+    const struct json_node *n = &m->json->nodes[at];
+    size_t length = n->end - n->start - 2;
+
+    if (length != 2 && length != 5 && length != 6 && !(n->flags & JSON_ESCAPED))
+        return; /* none of ours has that many letters */
     if (!take_if(m, at, STR("id"), &m->id) &&
         !take_if(m, at, STR("method"), &m->method_node) &&
         !take_if(m, at, STR("params"), &m->params) &&
@@ -107,7 +113,7 @@ void rpc_read(struct rpc *m, const struct json *j, uint32_t node)
                        .error = JSON_NONE };
     if (!json_is(j, node, JSON_OBJECT))
         return;
-    json_each (j, node, at)
+    for (uint32_t at = node + 1; at < j->nodes[node].next; at = j->nodes[at + 1].next)
         take_member(m, at);
     if (m->method_node != JSON_NONE)
         m->method = find_method(j, m->method_node);
@@ -337,8 +343,12 @@ void rpc_add_id_key(struct buf *out, const struct json *j, uint32_t id)
 {
     struct sink sink = buf_sink(out);
     size_t start = out->n;
-    struct err ignored;
+    UNINITIALIZED struct err ignored;
 
+    if (jcs_is_as_written(j, id)) {
+        buf_add(out, json_raw(j, id));
+        return;
+    }
     if (jcs_write(j, id, JCS_RFC8785, &sink, &ignored) == 0)
         return;
     out->n = start;
