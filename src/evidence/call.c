@@ -26,19 +26,24 @@ static ALWAYS_INLINE str value_of(const struct source *s, const char *name)
 }
 
 /* What stands between the quotes of a text; *escaped: with backslashes. */
-static str contents_of(const struct source *s, struct event_name name, bool *escaped)
+static str contents_read(const struct event_view *v, str name, bool *escaped)
 {
-    const struct json *j;
-    uint32_t node;
+    const struct json *j = v->json;
+    uint32_t node = json_member(j, JSON_ROOT, name);
 
-    if (s->event)
-        return event_contents(s->event, name, escaped);
-    j = s->view->json;
-    node = json_member(j, JSON_ROOT, name.text);
     if (!json_is(j, node, JSON_STRING))
         return (str){ NULL, 0 };
     *escaped = (j->nodes[node].flags & JSON_ESCAPED) != 0;
     return text_of(j, node).raw;
+}
+
+static ALWAYS_INLINE str contents_of(const struct source *s, const char *name,
+                                     bool *escaped)
+{
+    *escaped = false;
+    if (s->event)
+        return event_contents(s->event, event_name(name), escaped);
+    return contents_read(s->view, str_from(name), escaped);
 }
 
 static bool is_quoted(str json)
@@ -113,19 +118,15 @@ static bool add_decoded(struct buf *out, str contents)
     return true;
 }
 
-static struct call_text keep_value(struct call *c, const struct source *s,
-                                   struct event_name name)
+static struct call_text keep_contents(struct call *c, str contents, bool escaped)
 {
-    bool escaped = false;
-    str contents = contents_of(s, name, &escaped);
     size_t start = c->text.n;
 
     if (!contents.p)
         return (struct call_text){ 0 };
     c->text.max = CALL_TEXT_MAX;
-    buf_room(&c->text, 1); /* so that an empty text, too, has an address */
     if (!escaped)
-        buf_add(&c->text, contents);
+        buf_add(&c->text, contents); /* one that is empty, too, gets an address */
     else if (!add_decoded(&c->text, contents))
         return (struct call_text){ 0 };
     return text_from(c, start);
@@ -135,7 +136,10 @@ static struct call_text keep_value(struct call *c, const struct source *s,
 static ALWAYS_INLINE struct call_text keep(struct call *c, const struct source *s,
                                            const char *name)
 {
-    return keep_value(c, s, event_name(name));
+    bool escaped;
+    str contents = contents_of(s, name, &escaped);
+
+    return keep_contents(c, contents, escaped);
 }
 
 /* The event has the name as it stood between its quotes in the message; the receipt has
@@ -259,7 +263,7 @@ static void fold_loss(struct call *c, const struct source *s)
 static void fold_receipt(struct call *c, const struct source *s)
 {
     bool escaped;
-    str id = contents_of(s, event_name("receipt_id"), &escaped);
+    str id = contents_of(s, "receipt_id", &escaped);
 
     c->receipts++;
     c->task = c->answered && str_is(call_str(c, c->result_type), "task");
@@ -276,7 +280,7 @@ static void fold_notification(struct call *c, const struct source *s)
 {
     bool escaped;
 
-    if (str_is(contents_of(s, event_name("method"), &escaped), "notifications/cancelled"))
+    if (str_is(contents_of(s, "method", &escaped), "notifications/cancelled"))
         c->cancelled = true;
     else if (value_of(s, "result_hash").p)
         fold_answer(c, s);

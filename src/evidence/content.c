@@ -103,23 +103,23 @@ bool content_add(struct buf *out, const struct json *j, uint32_t node)
     return content_add_raw(out, json_raw(j, node));
 }
 
-static void put_hash(struct content_hash *out, const char *tag, const struct digest *d)
+static void put_hash(struct content_hash *out, str tag, const struct digest *d)
 {
-    size_t n = strlen(tag);
+    char *to = str_put(out->text, tag);
 
-    assert(n + 1 + 2 * DIGEST_SIZE < sizeof(out->text));
-    memcpy(out->text, tag, n);
-    out->text[n++] = ':';
-    digest_hex(out->text + n, d);
-    out->text[n + 2 * DIGEST_SIZE] = '\0';
+    assert(tag.n + 1 + 2 * DIGEST_SIZE < sizeof(out->text));
+    *to++ = ':';
+    digest_hex(to, d);
+    to[2 * DIGEST_SIZE] = '\0';
+    out->n = tag.n + 1 + 2 * DIGEST_SIZE;
+    out->reason[0] = '\0';
 }
 
 void content_digest(struct content_hash *out, str bytes, str pepper)
 {
     struct digest d = pepper.n ? hmac_of(pepper, bytes) : digest_of(bytes);
 
-    *out = (struct content_hash){ 0 };
-    put_hash(out, pepper.n ? "hmac-sha256" : "sha256", &d);
+    put_hash(out, pepper.n ? STR("hmac-sha256") : STR("sha256"), &d);
 }
 
 /* There is no canonical form: hash what stands there, and say why. */
@@ -127,7 +127,7 @@ static void hash_raw(struct content_hash *out, str raw, str pepper, const struct
 {
     struct digest d = pepper.n ? hmac_of(pepper, raw) : digest_of(raw);
 
-    put_hash(out, pepper.n ? "hmac-sha256" : "raw-sha256", &d);
+    put_hash(out, pepper.n ? STR("hmac-sha256") : STR("raw-sha256"), &d);
     snprintf(out->reason, sizeof(out->reason), "no canonical form: %.*s",
              CONTENT_REASON_MAX - 32, why->msg);
 }
@@ -151,12 +151,11 @@ static int hash_keyed(struct content_hash *out, const struct json *j, uint32_t n
 int content_hash(struct content_hash *out, const struct json *j, uint32_t node,
                  str pepper, struct err *err)
 {
-    struct hasher h;
-    struct err why = { 0 };
+    UNINITIALIZED struct hasher h;
+    UNINITIALIZED struct err why;
     struct digest d;
     struct sink sink;
 
-    *out = (struct content_hash){ 0 };
     if (pepper.n)
         return hash_keyed(out, j, node, pepper, &why, err);
     hasher_init(&h);
@@ -168,6 +167,6 @@ int content_hash(struct content_hash *out, const struct json *j, uint32_t node,
         return 0;
     }
     d = hasher_finish(&h);
-    put_hash(out, "sha256", &d);
+    put_hash(out, STR("sha256"), &d);
     return 0;
 }

@@ -210,8 +210,11 @@ void event_add_actor(struct event *e, int64_t pid, int64_t uid)
 static const struct event_member *find(const struct event *e, struct event_name name)
 {
     for (unsigned i = 0; i < e->count; i++) {
-        if (e->member[i].key == name.key && compare(e, &e->member[i], name) == 0)
-            return &e->member[i];
+        const struct event_member *m = &e->member[i];
+
+        if (m->key == name.key &&
+            (name.text.n < sizeof(name.key) || str_equal(name_of(e, m), name.text)))
+            return m;
     }
     return NULL;
 }
@@ -228,26 +231,14 @@ str event_value(const struct event *e, struct event_name name)
     return m ? value_of(e, m) : (str){ NULL, 0 };
 }
 
-/* What is asked for of a message. */
-static str message_text(const struct message *m, uint64_t key)
+str event_find_text(const struct event *e, struct event_name name, bool *escaped)
 {
-    if (key == event_name("digest").key)
-        return m->digest;
-    if (key == event_name("id").key)
-        return m->id;
-    if (key == event_name("tool").key)
-        return m->tool;
-    return key == event_name("method").key ? m->method : (str){ NULL, 0 };
-}
+    const struct event_member *m = find(e, name);
+    str text;
 
-str event_contents(const struct event *e, struct event_name name, bool *escaped)
-{
-    str text = e->has_message ? message_text(&e->message, name.key) : (str){ NULL, 0 };
-    const struct event_member *m = text.p ? NULL : find(e, name);
-
-    *escaped = m && m->escaped;
     if (!m || e->text.p[m->value] != '"')
-        return text;
+        return (str){ NULL, 0 };
+    *escaped = m->escaped;
     text = value_of(e, m);
     return str_of(text.p + 1, text.n - 2);
 }
@@ -304,8 +295,7 @@ void message_event(struct event *e, enum event_type type, const struct message *
     event_init(e, type);
     e->has_message = true;
     e->message = *m;
-    e->failed =
-        !is_simple(m->digest) || m->bytes > EVENT_INT_MAX || m->batch > EVENT_INT_MAX;
+    e->failed = m->bytes > EVENT_INT_MAX || m->batch > EVENT_INT_MAX;
     take_foreign(e, "id", "id_sha256", &e->message.id);
     take_foreign(e, "method", "method_sha256", &e->message.method);
     take_foreign(e, "tool", "tool_sha256", &e->message.tool);
@@ -317,8 +307,8 @@ void event_keep(struct event *e)
     str *const texts[] = { &m->digest, &m->id, &m->method, &m->tool };
     char *to;
 
-    if (!e->has_message)
-        return;
+    if (!e->has_message || (e->kept.p && m->digest.p == e->kept.p))
+        return; /* there is nothing, or it is ours already */
     buf_reset(&e->kept);
     to = buf_room(&e->kept, m->digest.n + m->id.n + m->method.n + m->tool.n);
     e->failed |= !to;
@@ -339,15 +329,33 @@ void event_keep(struct event *e)
 struct rest {
     const char *text;
     const struct event_member *next, *end;
+    uint64_t key; /* of the next one; UINT64_MAX without */
 };
+
+static uint64_t next_key(const struct rest *r)
+{
+    return r->next < r->end ? r->next->key : UINT64_MAX;
+}
+
+static NOINLINE char *put_some(char *to, struct rest *r, uint64_t key)
+{
+    for (; r->key < key; r->key = next_key(r)) {
+        to = str_put(to,
+                     str_of(r->text + r->next->at, (size_t)(r->next->end - r->next->at)));
+        r->next++;
+    }
+    return to;
+}
 
 /* Those before one that every event has, or every message. */
 static ALWAYS_INLINE char *put_before(char *to, struct rest *r, uint64_t key)
 {
-    for (; r->next < r->end && r->next->key < key; r->next++)
-        to = str_put(to,
-                     str_of(r->text + r->next->at, (size_t)(r->next->end - r->next->at)));
-    return to;
+    return r->key < key ? put_some(to, r, key) : to;
+}
+
+static NOINLINE char *put_value(char *to, str text)
+{
+    return str_put(str_put(to, text), STR("\","));
 }
 
 /* Names are literals here. */
@@ -358,8 +366,7 @@ static ALWAYS_INLINE char *put_text(char *to, struct rest *r, uint64_t key, str 
 {
     to = str_put(put_before(to, r, key), name);
     *to = '"';
-    to = str_put(to + 1, text);
-    return str_put(to, STR("\","));
+    return put_value(to + 1, text);
 }
 
 static ALWAYS_INLINE char *put_number(char *to, struct rest *r, uint64_t key, str name,
@@ -371,15 +378,29 @@ static ALWAYS_INLINE char *put_number(char *to, struct rest *r, uint64_t key, st
     return to + 1;
 }
 
+static ALWAYS_INLINE char *put_prev(char *to, struct rest *r, const struct digest *prev)
+{
+    to = put_before(to, r, event_name("prev").key);
+    to = str_put(to, STR("\"prev\":\""));
+    digest_hex(to, prev);
+    return str_put(to + 2 * DIGEST_SIZE, STR("\","));
+}
+
+static ALWAYS_INLINE char *put_ts(char *to, struct rest *r, int64_t ts)
+{
+    to = put_before(to, r, event_name("ts").key);
+    to = str_put(to, STR("\"ts\":\""));
+    clock_format(to, ts);
+    return str_put(to + CLOCK_TEXT, STR("\","));
+}
+
 /* In canonical order. Every member has its comma; the last one's becomes the brace. */
 static char *put_members(char *to, const struct event *e, const struct event_place *place)
 {
-    struct rest r = { e->text.p, e->member, e->member + e->count };
+    struct rest r = { e->text.p, e->member, e->member + e->count, 0 };
     const struct message *m = e->has_message ? &e->message : NULL;
-    char prev[2 * DIGEST_SIZE], ts[CLOCK_TEXT];
 
-    digest_hex(prev, &place->prev);
-    clock_format(ts, place->ts);
+    r.key = next_key(&r);
     *to++ = '{';
     if (m && m->in_batch)
         to = put_number(to, &r, NAMED("batch"), m->batch);
@@ -398,25 +419,26 @@ static char *put_members(char *to, const struct event *e, const struct event_pla
     }
     if (e->session.p)
         to = put_number(to, &r, NAMED("n"), e->n);
-    to = put_text(to, &r, NAMED("prev"), str_of(prev, sizeof(prev)));
+    to = put_prev(to, &r, &place->prev);
     to = put_number(to, &r, NAMED("seq"), place->seq);
     if (e->session.p)
         to = put_text(to, &r, NAMED("session"), e->session);
     if (m && m->tool.p)
         to = put_text(to, &r, NAMED("tool"), m->tool);
-    to = put_text(to, &r, NAMED("ts"), str_of(ts, sizeof(ts)));
+    to = put_ts(to, &r, place->ts);
     to = put_text(to, &r, NAMED("type"), type_names[e->type]);
-    to = put_number(to, &r, NAMED("v"), 1);
+    to = str_put(put_before(to, &r, event_name("v").key), STR("\"v\":1,"));
     to = put_text(to, &r, NAMED("writer"), place->writer);
     to = put_before(to, &r, UINT64_MAX);
     to[-1] = '}';
     return to;
 }
 
-/* An id of ours, as entropy_id() makes them; all that may stand between quotes. */
+/* An id of ours, as entropy_id() makes them, or one of a log that was checked when it was
+ * read: all that may stand between quotes. */
 static bool is_id(str id)
 {
-    return id.n < ID_MAX && text_is_plain(id);
+    return id.n < ID_MAX;
 }
 
 static size_t message_room(const struct event *e)

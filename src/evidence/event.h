@@ -178,9 +178,27 @@ void event_add_foreign(struct event *e, const char *name, const char *sha256_nam
 /* The JSON text of a value that was added; {NULL, 0} when there is none. */
 str event_value(const struct event *e, struct event_name name);
 
-/* What stands between the quotes of a text, of the message's, too; {NULL, 0} when there
- * is none. *escaped: with backslashes. */
-str event_contents(const struct event *e, struct event_name name, bool *escaped);
+/* The same of a text, what stands between its quotes. *escaped: set when it has
+ * backslashes. */
+str event_find_text(const struct event *e, struct event_name name, bool *escaped);
+
+/* The same, the texts of the message included. */
+static ALWAYS_INLINE str event_contents(const struct event *e, struct event_name name,
+                                        bool *escaped)
+{
+    const struct message *m = &e->message;
+    str text = { NULL, 0 };
+
+    if (e->has_message && name.key == event_name("digest").key)
+        text = m->digest;
+    else if (e->has_message && name.key == event_name("id").key)
+        text = m->id;
+    else if (e->has_message && name.key == event_name("method").key)
+        text = m->method;
+    else if (e->has_message && name.key == event_name("tool").key)
+        text = m->tool;
+    return text.p ? text : event_find_text(e, name, escaped);
+}
 
 /* Where an event stands. */
 struct event_place {

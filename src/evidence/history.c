@@ -6,6 +6,7 @@
 
 #include "base/err.h"
 #include "json/json.h"
+#include "json/text.h"
 
 static void open_call_free(struct open_call *c)
 {
@@ -99,7 +100,7 @@ struct open_call *history_new_call(struct history *h, const char *id, struct err
     struct open_call *c = h->spare;
     uint64_t key;
 
-    if (!id_number(&key, str_from(id))) {
+    if (!id_number(&key, str_from(id)) || !text_is_plain(str_from(id))) {
         err_set(err, ERR_FORMAT, "'%s' is no identifier of a call", id);
         return NULL;
     }
@@ -112,6 +113,7 @@ struct open_call *history_new_call(struct history *h, const char *id, struct err
         return NULL;
     }
     set_id(c->call.id, str_from(id));
+    c->key = key;
     if (map_put(&h->calls, key, c, err) < 0) {
         c->next = h->spare;
         h->spare = c;
@@ -129,10 +131,7 @@ struct open_call *history_call(const struct history *h, str id)
 
 void history_drop_call(struct history *h, struct open_call *c)
 {
-    uint64_t key;
-
-    if (id_number(&key, str_from(c->call.id)))
-        map_take(&h->calls, key);
+    map_take(&h->calls, c->key);
     call_reset(&c->call);
     buf_reset(&c->arguments);
     c->has_arguments = false;

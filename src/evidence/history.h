@@ -27,6 +27,7 @@ struct err;
 /* A call with what the recorder has beside the events. */
 struct open_call {
     struct call call;
+    uint64_t key;         /* the number of its id */
     struct buf arguments; /* content for the receipt; used by the recorder only */
     bool has_arguments;
     char parent[ID_MAX];    /* receipt that this one continues; "" for none */

@@ -99,7 +99,7 @@ static bool is_last_segment(const struct log *log)
  * are not asked for: the kernel would have to make the next write's a new one. */
 static bool segment_agrees(struct log *log)
 {
-    struct statx st;
+    UNINITIALIZED struct statx st;
 
     if (statx(log->segment_fd, "", AT_EMPTY_PATH, STATX_SIZE | STATX_NLINK | STATX_MODE,
               &st) < 0 ||

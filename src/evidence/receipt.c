@@ -101,67 +101,96 @@ void receipt_of_call(struct receipt *r, const struct call *c,
 /* --- composing; members in canonical order --- */
 
 /* Every member with its comma; the last one's becomes the brace. `name` is a literal. */
-#define NAMED(name) STR("\"" name "\":")
+#define NAMED(name)  STR("\"" name "\":")
+#define QUOTED(text) STR("\"" text "\"") /* a literal, too */
 
-static void add_json(struct buf *out, str name, str json)
+static inline void end_at(struct receipt_line *line, const char *to)
+{
+    line->canonical.n = (size_t)(to - line->canonical.p);
+}
+
+static NOINLINE void add_json(struct receipt_line *line, str name, str json)
 {
     str value = json.p ? json : STR("null");
-    char *to = buf_room(out, name.n + value.n + 1);
+    char *to = buf_room(&line->canonical, name.n + value.n + 1);
 
     if (!to)
         return;
     to = str_put(str_put(to, name), value);
     *to++ = ',';
-    out->n = (size_t)(to - out->p);
+    end_at(line, to);
 }
 
-static void add_text(struct buf *out, str name, str text)
+static void add_content(struct receipt_line *line, str name, str json)
 {
-    char *to;
+    line->odd |= json.p != NULL;
+    add_json(line, name, json);
+}
+
+/* A text, for which there is room at `to`, behind its name, unless it needs escapes. */
+static NOINLINE void add_value(struct receipt_line *line, char *to, str text)
+{
+    char *end;
 
     if (!text.p) {
-        add_json(out, name, text);
+        end_at(line, str_put(to, STR("null,")));
         return;
     }
-    to = text_is_plain(text) ? buf_room(out, name.n + text.n + 3) : NULL;
-    if (to) {
-        to = str_put(to, name);
+    end = text_put_plain(to + 1, text);
+    if (end) {
         *to = '"';
-        to = str_put(str_put(to + 1, text), STR("\","));
-        out->n = (size_t)(to - out->p);
+        end_at(line, str_put(end, STR("\",")));
         return;
     }
-    buf_add(out, name);
-    jcs_add_string(out, text);
-    buf_add_char(out, ',');
+    end_at(line, to);
+    line->odd = true;
+    jcs_add_string(&line->canonical, text);
+    buf_add_char(&line->canonical, ',');
 }
 
-static void add_count(struct buf *out, str name, uint64_t value)
+static ALWAYS_INLINE void add_text(struct receipt_line *line, str name, str text)
 {
-    char digits[U64_DIGITS];
+    char *to = buf_room(&line->canonical, name.n + text.n + 5);
 
-    add_json(out, name, str_of(digits, u64_format(digits, value)));
+    if (to)
+        add_value(line, str_put(to, name), text);
 }
 
-static void add_bool(struct buf *out, str name, bool value)
+static NOINLINE void add_count(struct receipt_line *line, str name, uint64_t value)
 {
-    add_json(out, name, value ? STR("true") : STR("false"));
+    char *to = buf_room(&line->canonical, name.n + U64_DIGITS + 1);
+
+    if (!to)
+        return;
+    to = str_put(to, name);
+    to += u64_format(to, value);
+    *to++ = ',';
+    end_at(line, to);
 }
 
-static void add_time(struct buf *out, str name, int64_t ms)
+static void add_bool(struct receipt_line *line, str name, bool value)
 {
-    char text[1 + CLOCK_TEXT + 1] = "\"";
+    add_json(line, name, value ? STR("true") : STR("false"));
+}
 
+static NOINLINE void add_time(struct receipt_line *line, str name, int64_t ms)
+{
+    char *to = buf_room(&line->canonical, name.n + CLOCK_TEXT + 3);
+
+    if (!to)
+        return;
+    to = str_put(to, name);
     if (ms == RECEIPT_NO_TIME) {
-        add_json(out, name, (str){ NULL, 0 });
-        return;
+        to = str_put(to, STR("null,"));
+    } else {
+        *to = '"';
+        clock_format(to + 1, ms);
+        to = str_put(to + 1 + CLOCK_TEXT, STR("\","));
     }
-    clock_format(text + 1, ms);
-    text[1 + CLOCK_TEXT] = '"';
-    add_json(out, name, str_of(text, sizeof(text)));
+    end_at(line, to);
 }
 
-static void add_places(struct buf *out, str name, const uint64_t seq[static 2])
+static void add_places(struct receipt_line *line, str name, const uint64_t seq[static 2])
 {
     char text[2 * U64_DIGITS + 3] = "[", *to = text + 1;
 
@@ -169,68 +198,68 @@ static void add_places(struct buf *out, str name, const uint64_t seq[static 2])
     *to++ = ',';
     to += u64_format(to, seq[1]);
     *to++ = ']';
-    add_json(out, name, str_of(text, (size_t)(to - text)));
+    add_json(line, name, str_of(text, (size_t)(to - text)));
 }
 
-static void add_call_facts(struct buf *out, const struct receipt *r)
+static void add_call_facts(struct receipt_line *line, const struct receipt *r)
 {
-    add_json(out, NAMED("arguments_content"), r->arguments_content);
-    add_text(out, NAMED("arguments_hash"), r->arguments_hash);
+    add_content(line, NAMED("arguments_content"), r->arguments_content);
+    add_text(line, NAMED("arguments_hash"), r->arguments_hash);
     if (r->duration_ms < 0)
-        add_json(out, NAMED("duration_ms"), (str){ NULL, 0 });
+        add_json(line, NAMED("duration_ms"), (str){ NULL, 0 });
     else
-        add_count(out, NAMED("duration_ms"), (uint64_t)r->duration_ms);
-    add_text(out, NAMED("integration_source"), STR(RECEIPT_SOURCE));
-    add_text(out, NAMED("invocation_id"), r->invocation_id);
-    add_places(out, NAMED("log_seq"), r->log_seq);
+        add_count(line, NAMED("duration_ms"), (uint64_t)r->duration_ms);
+    add_json(line, NAMED("integration_source"), QUOTED(RECEIPT_SOURCE));
+    add_text(line, NAMED("invocation_id"), r->invocation_id);
+    add_places(line, NAMED("log_seq"), r->log_seq);
     if (r->mcp_request_id_is_number)
-        add_json(out, NAMED("mcp_request_id"), r->mcp_request_id);
+        add_json(line, NAMED("mcp_request_id"), r->mcp_request_id);
     else
-        add_text(out, NAMED("mcp_request_id"), r->mcp_request_id);
-    add_bool(out, NAMED("modified"), r->modified);
-    add_text(out, NAMED("outcome"), str_from(r->outcome));
-    add_text(out, NAMED("outcome_reason"), r->outcome_reason);
-    add_text(out, NAMED("parent_receipt_id"), r->parent_receipt_id);
+        add_text(line, NAMED("mcp_request_id"), r->mcp_request_id);
+    add_bool(line, NAMED("modified"), r->modified);
+    add_text(line, NAMED("outcome"), str_from(r->outcome));
+    add_text(line, NAMED("outcome_reason"), r->outcome_reason);
+    add_text(line, NAMED("parent_receipt_id"), r->parent_receipt_id);
 }
 
-static void add_policy_facts(struct buf *out, const struct receipt *r)
+static void add_policy_facts(struct receipt_line *line, const struct receipt *r)
 {
-    add_time(out, NAMED("policy_decided_at"), r->policy_decided_at);
-    add_text(out, NAMED("policy_hash"), r->policy_hash);
-    add_text(out, NAMED("policy_reason"), r->policy_reason);
-    add_text(out, NAMED("policy_ref"), r->policy_ref);
-    add_text(out, NAMED("policy_verdict"), r->policy_verdict);
-    add_text(out, NAMED("proxy_version"), r->session->proxy_version);
+    add_time(line, NAMED("policy_decided_at"), r->policy_decided_at);
+    add_text(line, NAMED("policy_hash"), r->policy_hash);
+    add_text(line, NAMED("policy_reason"), r->policy_reason);
+    add_text(line, NAMED("policy_ref"), r->policy_ref);
+    add_text(line, NAMED("policy_verdict"), r->policy_verdict);
+    add_text(line, NAMED("proxy_version"), r->session->proxy_version);
     if (r->rebuilt)
-        add_bool(out, NAMED("rebuilt"), true);
-    add_text(out, NAMED("receipt_id"), r->receipt_id);
+        add_bool(line, NAMED("rebuilt"), true);
+    add_text(line, NAMED("receipt_id"), r->receipt_id);
 }
 
-static void add_wire_facts(struct buf *out, const struct receipt *r)
+static void add_wire_facts(struct receipt_line *line, const struct receipt *r)
 {
-    add_text(out, NAMED("request_digest"), r->request_digest);
-    add_time(out, NAMED("request_observed_at"), r->request_observed_at);
-    add_text(out, NAMED("response_digest"), r->response_digest);
-    add_time(out, NAMED("response_observed_at"), r->response_observed_at);
-    add_json(out, NAMED("result_content"), r->result_content);
-    add_text(out, NAMED("result_hash"), r->result_hash);
+    add_text(line, NAMED("request_digest"), r->request_digest);
+    add_time(line, NAMED("request_observed_at"), r->request_observed_at);
+    add_text(line, NAMED("response_digest"), r->response_digest);
+    add_time(line, NAMED("response_observed_at"), r->response_observed_at);
+    add_content(line, NAMED("result_content"), r->result_content);
+    add_text(line, NAMED("result_hash"), r->result_hash);
     if (r->has_result_is_error)
-        add_bool(out, NAMED("result_is_error"), r->result_is_error);
+        add_bool(line, NAMED("result_is_error"), r->result_is_error);
     else
-        add_json(out, NAMED("result_is_error"), (str){ NULL, 0 });
+        add_json(line, NAMED("result_is_error"), (str){ NULL, 0 });
 }
 
-static void add_session_facts(struct buf *out, const struct receipt *r)
+static void add_session_facts(struct receipt_line *line, const struct receipt *r)
 {
-    add_text(out, NAMED("schema_version"), STR(RECEIPT_SCHEMA));
-    add_count(out, NAMED("seq"), r->seq);
-    add_text(out, NAMED("server_id"), r->session->server_id);
-    add_text(out, NAMED("server_transport"), r->session->transport);
-    add_text(out, NAMED("session_id"), r->session->id);
-    add_time(out, NAMED("timestamp"), r->timestamp);
-    add_text(out, NAMED("tool_name"), r->tool_name);
-    add_text(out, NAMED("trace_id"), r->trace_id);
-    add_text(out, NAMED("type"), STR("mcp_tool_call"));
+    add_json(line, NAMED("schema_version"), QUOTED(RECEIPT_SCHEMA));
+    add_count(line, NAMED("seq"), r->seq);
+    add_text(line, NAMED("server_id"), r->session->server_id);
+    add_text(line, NAMED("server_transport"), r->session->transport);
+    add_text(line, NAMED("session_id"), r->session->id);
+    add_time(line, NAMED("timestamp"), r->timestamp);
+    add_text(line, NAMED("tool_name"), r->tool_name);
+    add_text(line, NAMED("trace_id"), r->trace_id);
+    add_json(line, NAMED("type"), QUOTED("mcp_tool_call"));
 }
 
 /* What ends a line for the public verifier, in UTF-8, and how we write it. */
@@ -290,34 +319,36 @@ static int finish_line(struct receipt_line *out, struct err *err)
 {
     if (!out->canonical.failed)
         out->canonical.p[out->canonical.n - 1] = '}';
+    out->canonical.max = RECEIPT_MAX;
+    out->canonical.failed |= out->canonical.n > RECEIPT_MAX;
     if (buf_check(&out->canonical, "the receipt", err) < 0)
         return -1;
     out->line = buf_str(&out->canonical);
     out->hash = digest_of(out->line);
-    if (!has_line_end(out->line))
+    if (!out->odd || !has_line_end(out->line))
         return 0;
     add_escaped(&out->escaped, out->line);
     out->line = buf_str(&out->escaped);
     return buf_check(&out->escaped, "the receipt", err);
 }
 
-static struct buf *begin_line(struct receipt_line *out)
+static void begin_line(struct receipt_line *out)
 {
-    out->canonical.max = out->escaped.max = RECEIPT_MAX;
+    out->canonical.max = RECEIPT_MAX + U64_DIGITS; /* more room is asked for than taken */
+    out->escaped.max = RECEIPT_MAX;
+    out->odd = false;
     buf_reset(&out->canonical);
     buf_reset(&out->escaped);
     buf_add_char(&out->canonical, '{');
-    return &out->canonical;
 }
 
 int receipt_compose(struct receipt_line *out, const struct receipt *r, struct err *err)
 {
-    struct buf *line = begin_line(out);
-
-    add_call_facts(line, r);
-    add_policy_facts(line, r);
-    add_wire_facts(line, r);
-    add_session_facts(line, r);
+    begin_line(out);
+    add_call_facts(out, r);
+    add_policy_facts(out, r);
+    add_wire_facts(out, r);
+    add_session_facts(out, r);
     return finish_line(out, err);
 }
 
@@ -326,59 +357,66 @@ int receipt_compose(struct receipt_line *out, const struct receipt *r, struct er
 void receipt_counts_add(struct receipt_counts *c, enum event_type type, bool has_call)
 {
     c->events++;
-    c->requests += type == EVENT_REQUEST_RECEIVED;
-    c->calls += type == EVENT_REQUEST_RECEIVED && has_call;
-    c->denied += type == EVENT_REQUEST_DENIED;
-    c->lost += type == EVENT_CALL_LOST;
-    c->interventions += type == EVENT_MESSAGE_MODIFIED || type == EVENT_MESSAGE_DROPPED;
-    c->received += type == EVENT_RESPONSE_RECEIVED;
-    c->sent += type == EVENT_RESPONSE_SENT;
-    c->cut += type == EVENT_MESSAGE_CUT;
-    c->receipts += type == EVENT_RECEIPT;
+    if (type == EVENT_REQUEST_RECEIVED) {
+        c->requests++;
+        c->calls += has_call;
+    } else if (type == EVENT_RESPONSE_RECEIVED)
+        c->received++;
+    else if (type == EVENT_RESPONSE_SENT)
+        c->sent++;
+    else if (type == EVENT_RECEIPT)
+        c->receipts++;
+    else if (type == EVENT_REQUEST_DENIED)
+        c->denied++;
+    else if (type == EVENT_CALL_LOST)
+        c->lost++;
+    else if (type == EVENT_MESSAGE_MODIFIED || type == EVENT_MESSAGE_DROPPED)
+        c->interventions++;
+    else if (type == EVENT_MESSAGE_CUT)
+        c->cut++;
 }
 
-static void add_part_facts(struct buf *out, const struct metadata *m)
+static void add_part_facts(struct receipt_line *line, const struct metadata *m)
 {
-    add_count(out, NAMED("calls"), m->counts.calls);
-    add_count(out, NAMED("calls_open"), m->calls_open);
-    add_text(out, NAMED("client_transport"), m->session->client_transport);
-    add_count(out, NAMED("denied"), m->counts.denied);
-    add_time(out, NAMED("ended_at"), m->ended_at);
-    add_count(out, NAMED("events"), m->counts.events);
-    add_bool(out, NAMED("final"), m->final);
-    add_text(out, NAMED("integration_source"), STR(RECEIPT_SOURCE));
-    add_count(out, NAMED("interventions"), m->counts.interventions);
-    add_count(out, NAMED("log_from"), m->log_from);
-    add_count(out, NAMED("log_to"), m->log_to);
-    add_count(out, NAMED("lost"), m->counts.lost);
-    add_count(out, NAMED("part"), m->part);
-    add_text(out, NAMED("policy_hash"), m->session->policy_hash);
-    add_text(out, NAMED("previous_pack_root_sha256"), m->previous_pack_root_sha256);
-    add_text(out, NAMED("profile"), m->session->profile);
-    add_text(out, NAMED("proxy_version"), m->session->proxy_version);
-    add_text(out, NAMED("reason"), m->reason);
+    add_count(line, NAMED("calls"), m->counts.calls);
+    add_count(line, NAMED("calls_open"), m->calls_open);
+    add_text(line, NAMED("client_transport"), m->session->client_transport);
+    add_count(line, NAMED("denied"), m->counts.denied);
+    add_time(line, NAMED("ended_at"), m->ended_at);
+    add_count(line, NAMED("events"), m->counts.events);
+    add_bool(line, NAMED("final"), m->final);
+    add_json(line, NAMED("integration_source"), QUOTED(RECEIPT_SOURCE));
+    add_count(line, NAMED("interventions"), m->counts.interventions);
+    add_count(line, NAMED("log_from"), m->log_from);
+    add_count(line, NAMED("log_to"), m->log_to);
+    add_count(line, NAMED("lost"), m->counts.lost);
+    add_count(line, NAMED("part"), m->part);
+    add_text(line, NAMED("policy_hash"), m->session->policy_hash);
+    add_text(line, NAMED("previous_pack_root_sha256"), m->previous_pack_root_sha256);
+    add_text(line, NAMED("profile"), m->session->profile);
+    add_text(line, NAMED("proxy_version"), m->session->proxy_version);
+    add_text(line, NAMED("reason"), m->reason);
     if (m->rebuilt)
-        add_bool(out, NAMED("rebuilt"), true);
-    add_text(out, NAMED("receipt_id"), m->receipt_id);
-    add_count(out, NAMED("requests"), m->counts.requests);
+        add_bool(line, NAMED("rebuilt"), true);
+    add_text(line, NAMED("receipt_id"), m->receipt_id);
+    add_count(line, NAMED("requests"), m->counts.requests);
 }
 
 int metadata_compose(struct receipt_line *out, const struct metadata *m, struct err *err)
 {
-    struct buf *line = begin_line(out);
-
-    add_part_facts(line, m);
-    add_text(line, NAMED("schema_version"), STR(RECEIPT_SCHEMA));
-    add_count(line, NAMED("seq"), m->seq);
-    add_text(line, NAMED("server_id"), m->session->server_id);
-    add_text(line, NAMED("server_transport"), m->session->transport);
-    add_bool(line, NAMED("session_complete"), m->complete);
-    add_text(line, NAMED("session_id"), m->session->id);
-    add_time(line, NAMED("started_at"), m->session->started_at);
-    add_time(line, NAMED("timestamp"), m->timestamp);
-    add_text(line, NAMED("trace_id"), m->session->id);
-    add_text(line, NAMED("type"), STR("session_metadata"));
-    add_count(line, NAMED("undelivered"), receipt_undelivered(&m->counts));
+    begin_line(out);
+    add_part_facts(out, m);
+    add_json(out, NAMED("schema_version"), QUOTED(RECEIPT_SCHEMA));
+    add_count(out, NAMED("seq"), m->seq);
+    add_text(out, NAMED("server_id"), m->session->server_id);
+    add_text(out, NAMED("server_transport"), m->session->transport);
+    add_bool(out, NAMED("session_complete"), m->complete);
+    add_text(out, NAMED("session_id"), m->session->id);
+    add_time(out, NAMED("started_at"), m->session->started_at);
+    add_time(out, NAMED("timestamp"), m->timestamp);
+    add_text(out, NAMED("trace_id"), m->session->id);
+    add_json(out, NAMED("type"), QUOTED("session_metadata"));
+    add_count(out, NAMED("undelivered"), receipt_undelivered(&m->counts));
     return finish_line(out, err);
 }
 

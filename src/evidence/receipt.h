@@ -131,6 +131,7 @@ struct metadata {
 struct receipt_line {
     struct buf canonical; /* what is hashed */
     struct buf escaped;   /* only used when the line differs */
+    bool odd;             /* may have what they differ in */
     str line;             /* without newline; borrows from one of the two */
     struct digest hash;
 };
@@ -163,8 +164,14 @@ bool content_add_raw(struct buf *out, str raw);
 
 struct content_hash {
     char text[CONTENT_HASH_MAX];     /* "sha256:<hex>", NUL-terminated */
+    size_t n;                        /* of it */
     char reason[CONTENT_REASON_MAX]; /* why it is a raw one; "" when it is not */
 };
+
+static inline str content_text(const struct content_hash *h)
+{
+    return str_of(h->text, h->n);
+}
 
 /* Over the value's RFC 8785 form. A value that has none is hashed as it stands:
  * "raw-sha256:<hex>", with the reason. With a pepper (not empty) both are keyed:

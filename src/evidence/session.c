@@ -408,7 +408,7 @@ static int compose_receipt(struct session *s, const struct open_call *call,
             call->has_arguments ? buf_str(&call->arguments) : (str){ NULL, 0 },
         .result_content = content,
     };
-    struct receipt r;
+    UNINITIALIZED struct receipt r;
 
     receipt_of_call(&r, &call->call, &place);
     return receipt_compose(&s->drafts->line, &r, err);

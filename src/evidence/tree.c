@@ -26,11 +26,6 @@ struct digest tree_empty(void)
     return digest_of(STR(""));
 }
 
-unsigned range_count(uint64_t size)
-{
-    return (unsigned)__builtin_popcountll(size);
-}
-
 void range_append(struct range *r, const struct digest *leaf)
 {
     unsigned n = range_count(r->size);

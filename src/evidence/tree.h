@@ -33,7 +33,15 @@ struct range {
     struct digest hash[RANGE_MAX];
 };
 
-unsigned range_count(uint64_t size); /* set bits */
+/* Set bits. Not every processor that we are made for has an instruction for it. */
+static inline unsigned range_count(uint64_t size)
+{
+    size -= size >> 1 & 0x5555555555555555u;
+    size = (size & 0x3333333333333333u) + (size >> 2 & 0x3333333333333333u);
+    size = (size + (size >> 4)) & 0x0f0f0f0f0f0f0f0fu;
+    return (unsigned)(size * 0x0101010101010101u >> 56);
+}
+
 void range_append(struct range *r, const struct digest *leaf);
 struct digest range_root(const struct range *r);
 
