@@ -435,7 +435,7 @@ static void put_aside(struct guard *g, struct aside *a)
 /* Names that cannot be looked up have no answer, and are denied. */
 bool guard_wait(struct guard *g, str bytes, struct exchange *x)
 {
-    struct err ignored;
+    UNINITIALIZED struct err ignored;
     struct aside *a;
 
     if (g->at_hand || !g->has_names || bytes.n == 0 ||

@@ -33,6 +33,7 @@ static void become(struct tap *t, str rest)
     uint64_t before = 0; /* that were withheld */
 
     t->cut = true;
+    t->is_said = false; /* it is another message */
     t->frame = tap_text(rest);
     content_digest(&t->digest, t->frame, t->options.pepper);
     for (size_t i = 0; i < t->passage_count; i++) {
@@ -60,7 +61,7 @@ int tap_rest(struct tap *t, str bytes, str *rest, struct err *err)
     return 0;
 }
 
-static struct message describe_passage(const struct tap *t, const struct passage *p)
+static const struct message *describe_passage(struct tap *t, const struct passage *p)
 {
     struct rpc m = { .kind = RPC_INVALID };
 
@@ -73,10 +74,10 @@ static struct message describe_passage(const struct tap *t, const struct passage
 
 static void say_forwarded(struct tap *t, const struct passage *p)
 {
-    struct message message = describe_passage(t, p);
+    const struct message *message = describe_passage(t, p);
     UNINITIALIZED struct err ignored; /* the log counts what is lost */
 
-    if (session_later(t->options.session, p->call, p->type, &message, p->release,
+    if (session_later(t->options.session, p->call, p->type, message, p->release,
                       &ignored) < 0)
         return;
 }
@@ -102,12 +103,12 @@ int tap_take_sent(struct tap *t, struct tap_sent *s, struct err *err)
         return err_set(err, ERR_NOMEM, "no memory for a message that waits");
     for (size_t i = 0; i < t->passage_count; i++) {
         const struct passage *p = &t->passages[i];
-        struct message message;
+        const struct message *message;
 
         if (was_cut(t, p))
             continue;
         message = describe_passage(t, p);
-        message_event(&s->item[s->count].event, p->type, &message);
+        message_event(&s->item[s->count].event, p->type, message);
         event_keep(&s->item[s->count].event);
         s->item[s->count].call = p->call;
         s->item[s->count++].release = p->release;

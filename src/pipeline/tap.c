@@ -76,23 +76,25 @@ static void note_place(struct tap *t, uint64_t upto, unsigned events)
 
 /* --- what an event says of a message --- */
 
-struct message tap_describe(const struct tap *t, const struct rpc *m, uint64_t index)
+const struct message *tap_describe(struct tap *t, const struct rpc *m, uint64_t index)
 {
-    struct message out = { .dir = direction_names[t->direction],
-                           .kind = str_from(rpc_kind_name(m->kind)),
-                           .bytes = t->frame.n,
-                           .digest = str_from(t->digest.text),
-                           .in_batch = t->is_batch,
-                           .batch = index };
-
+    if (t->is_said && m == &t->rpc)
+        return &t->said;
+    t->said = (struct message){ .dir = direction_names[t->direction],
+                                .kind = str_from(rpc_kind_name(m->kind)),
+                                .bytes = t->frame.n,
+                                .digest = content_text(&t->digest),
+                                .in_batch = t->is_batch,
+                                .batch = index };
+    t->is_said = m == &t->rpc && !t->is_batch;
     if (m->kind == RPC_INVALID)
-        return out;
-    out.method = rpc_source(m, m->method_node);
+        return &t->said;
+    t->said.method = rpc_source(m, m->method_node);
     if (m->id != JSON_NONE)
-        out.id = json_raw(m->json, m->id);
+        t->said.id = json_raw(m->json, m->id);
     if (m->method == RPC_TOOLS_CALL)
-        out.tool = rpc_source(m, rpc_tool(m));
-    return out;
+        t->said.tool = rpc_source(m, rpc_tool(m));
+    return &t->said;
 }
 
 int tap_remember_passage(struct tap *t, enum event_type type, uint32_t node,
@@ -127,11 +129,11 @@ static int put(struct tap *t, const struct rpc *m, uint64_t index,
                enum event_type received, enum event_type forwarded, struct err *err)
 {
     CLEANUP(event_release) struct event e = { 0 };
-    struct message message = tap_describe(t, m, index);
+    const struct message *message = tap_describe(t, m, index);
 
     if (tap_remember_passage(t, forwarded, m->node, NULL, false, err) < 0)
         return -1;
-    message_event(&e, received, &message);
+    message_event(&e, received, message);
     return tap_put_event(t, &e, err);
 }
 
@@ -245,7 +247,7 @@ static void remember_leg(struct tap *t, const struct rpc *m, const struct open_c
 int tap_record_request(struct tap *t, const struct rpc *m, uint64_t index,
                        struct open_call **call, struct err *err)
 {
-    struct message message = tap_describe(t, m, index);
+    const struct message *message = tap_describe(t, m, index);
     uint32_t arguments = rpc_arguments(m);
     struct content_hash hash;
     struct call_request request;
@@ -254,14 +256,14 @@ int tap_record_request(struct tap *t, const struct rpc *m, uint64_t index,
     if (hash_of(t, arguments, &hash, err) < 0)
         return -1;
     request = (struct call_request){
-        .arguments_hash = str_from(hash.text),
+        .arguments_hash = content_text(&hash),
         .raw_reason = hash.reason[0] ? str_from(hash.reason) : (str){ NULL, 0 },
         .trace = rpc_trace(m),
         .content = content_of(t, arguments, t->options.store_arguments),
         .parent = leg_before(t, m),
         .decision = t->verdict.decision,
     };
-    if (session_request(t->options.session, &message, &request, call, &upto, err) < 0)
+    if (session_request(t->options.session, message, &request, call, &upto, err) < 0)
         return -1;
     note_place(t, upto, 1);
     return 0;
@@ -310,7 +312,7 @@ static int respond(struct tap *t, struct open_call *call, const struct message *
 static int end_task(struct tap *t, const struct rpc *m, uint64_t index,
                     struct tap_task *task, uint32_t inner, bool is_error, struct err *err)
 {
-    struct message message = tap_describe(t, m, index);
+    const struct message *message = tap_describe(t, m, index);
     struct open_call *call = task->call;
     struct content_hash hash;
     struct call_response response;
@@ -318,12 +320,12 @@ static int end_task(struct tap *t, const struct rpc *m, uint64_t index,
     if (hash_of(t, inner, &hash, err) < 0)
         return -1;
     response = (struct call_response){
-        .result_hash = str_from(hash.text),
+        .result_hash = content_text(&hash),
         .raw_reason = hash.reason[0] ? str_from(hash.reason) : (str){ NULL, 0 },
         .is_error = is_error,
         .content = content_of(t, inner, t->options.store_results),
     };
-    if (respond(t, call, &message, &response, err) < 0)
+    if (respond(t, call, message, &response, err) < 0)
         return -1;
     tap_forget_task(t, task);
     return tap_remember_passage(t, EVENT_RESPONSE_SENT, m->node, call, true, err);
@@ -332,9 +334,9 @@ static int end_task(struct tap *t, const struct rpc *m, uint64_t index,
 /* --- answers --- */
 
 static int record_answer(struct tap *t, const struct rpc *m, uint64_t index,
-                         struct open_call *call, struct err *err)
+                         struct open_call *call, str result_type, struct err *err)
 {
-    struct message message = tap_describe(t, m, index);
+    const struct message *message = tap_describe(t, m, index);
     uint32_t node = m->error != JSON_NONE ? m->error : m->result;
     struct content_hash hash;
     struct call_response response;
@@ -342,22 +344,23 @@ static int record_answer(struct tap *t, const struct rpc *m, uint64_t index,
     if (hash_of(t, node, &hash, err) < 0)
         return -1;
     response = (struct call_response){
-        .result_hash = str_from(hash.text),
+        .result_hash = content_text(&hash),
         .raw_reason = hash.reason[0] ? str_from(hash.reason) : (str){ NULL, 0 },
         .is_error = rpc_is_error(m),
-        .result_type = rpc_result_type(m),
+        .result_type = result_type,
         .content = content_of(t, node, t->options.store_results),
     };
-    return respond(t, call, &message, &response, err);
+    return respond(t, call, message, &response, err);
 }
 
 static int answer_call(struct tap *t, const struct rpc *m, uint64_t index,
                        struct pending *p, struct err *err)
 {
     struct open_call *call = p->call;
-    bool task = str_is(rpc_result_type(m), "task");
+    str type = rpc_result_type(m);
+    bool task = str_is(type, "task");
 
-    if (record_answer(t, m, index, call, err) < 0) {
+    if (record_answer(t, m, index, call, type, err) < 0) {
         tap_forget_pending(t, TO_SERVER, p);
         return -1;
     }
@@ -373,13 +376,13 @@ static int take_late(struct tap *t, const struct rpc *m, uint64_t index,
                      struct pending *p, struct err *err)
 {
     CLEANUP(event_release) struct event e = { 0 };
-    struct message message = tap_describe(t, m, index);
+    const struct message *message = tap_describe(t, m, index);
 
     correlate_remove(&t->asked[TO_SERVER], p);
     if (tap_remember_passage(t, EVENT_MESSAGE_FORWARDED, m->node, NULL, false, err) < 0)
         return -1;
     tap_withhold(t);
-    message_event(&e, EVENT_RESPONSE_LATE, &message);
+    message_event(&e, EVENT_RESPONSE_LATE, message);
     return tap_put_event(t, &e, err);
 }
 
@@ -438,7 +441,7 @@ static int take_cancellation(struct tap *t, const struct rpc *m, uint64_t index,
     uint32_t id = rpc_cancelled_id(m);
     struct pending *p =
         id == JSON_NONE ? NULL : tap_find_pending(t, t->direction, id, NULL);
-    struct message message = tap_describe(t, m, index);
+    const struct message *message = tap_describe(t, m, index);
     uint64_t upto;
 
     if (p && !p->cancelled) {
@@ -452,7 +455,7 @@ static int take_cancellation(struct tap *t, const struct rpc *m, uint64_t index,
     if (tap_remember_passage(t, EVENT_NOTIFICATION_FORWARDED, m->node, NULL, false, err) <
         0)
         return -1;
-    message_event(&e, EVENT_NOTIFICATION_RECEIVED, &message);
+    message_event(&e, EVENT_NOTIFICATION_RECEIVED, message);
     if (session_note(t->options.session, p->call, &e, &upto, err) < 0)
         return -1;
     note_place(t, upto, 1);
@@ -483,6 +486,7 @@ static int take(struct tap *t, uint32_t node, uint64_t index, struct exchange *x
     const struct rpc *m = &t->rpc;
 
     rpc_read(&t->rpc, &t->json, node);
+    t->is_said = false;
     if (tap_is_refused(t, m))
         return tap_refuse(t, m, index, err);
     switch (m->kind) {
@@ -531,7 +535,7 @@ static int take_invalid(struct tap *t, struct err *err)
     struct message message = { .dir = direction_names[t->direction],
                                .kind = str_from(rpc_kind_name(RPC_INVALID)),
                                .bytes = t->frame.n,
-                               .digest = str_from(t->digest.text) };
+                               .digest = content_text(&t->digest) };
 
     if (tap_is_refused(t, &none))
         return tap_refuse(t, &none, 0, err);

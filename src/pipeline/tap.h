@@ -124,7 +124,9 @@ struct tap {
     struct json
         *given;     /* an index that may be of the next one; may be swapped; or NULL */
     struct rpc rpc; /* of its element that was read last */
-    str frame;      /* without its line end */
+    struct message said; /* what events say of it; `is_said`: of `rpc` */
+    bool is_said;
+    str frame; /* without its line end */
     struct content_hash digest;
     enum direction direction;
     bool is_batch;

@@ -6,7 +6,7 @@
 #include "pipeline/tap.h"
 
 /* What an event says of an element of the message at hand. */
-struct message tap_describe(const struct tap *t, const struct rpc *m, uint64_t index);
+const struct message *tap_describe(struct tap *t, const struct rpc *m, uint64_t index);
 
 /* So much waits to be written that it must not be more: write it. */
 MUST_CHECK int tap_make_room(struct tap *t, struct err *err);

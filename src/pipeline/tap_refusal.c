@@ -53,15 +53,15 @@ static int deny_call(struct tap *t, const struct rpc *m, uint64_t index,
                      struct open_call *call, struct err *err)
 {
     CLEANUP(event_release) struct event e = { 0 };
-    struct message message = tap_describe(t, m, index);
+    const struct message *message = tap_describe(t, m, index);
     struct call_denial denial = { .reason_codes = &t->verdict.reason_code,
                                   .reason_count = 1 };
 
     if (t->verdict.decision)
         denial.policy_ref = t->verdict.decision->policy_ref;
-    if (session_deny(t->options.session, call, &message, &denial, &t->upto, err) == 0)
+    if (session_deny(t->options.session, call, message, &denial, &t->upto, err) == 0)
         return 0;
-    message_event(&e, EVENT_REQUEST_DENIED, &message);
+    message_event(&e, EVENT_REQUEST_DENIED, message);
     event_add_texts(&e, "reason_codes", denial.reason_codes, denial.reason_count);
     if (denial.policy_ref.p)
         event_add_text(&e, "policy_ref", denial.policy_ref);
@@ -103,13 +103,13 @@ static int refuse_other(struct tap *t, const struct rpc *m, uint64_t index,
                         struct err *err)
 {
     CLEANUP(event_release) struct event e = { 0 };
-    struct message message = tap_describe(t, m, index);
+    const struct message *message = tap_describe(t, m, index);
     int r;
 
-    message_event(&e, received(m), &message);
+    message_event(&e, received(m), message);
     r = tap_put_event(t, &e, err);
     if (r == 0) {
-        message_event(&e, EVENT_REQUEST_DENIED, &message);
+        message_event(&e, EVENT_REQUEST_DENIED, message);
         event_add_texts(&e, "reason_codes", &t->verdict.reason_code, 1);
         r = tap_put_event(t, &e, err);
     }

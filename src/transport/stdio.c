@@ -9,18 +9,18 @@ static void on_bytes(void *ctx, str bytes)
 {
     struct stdio *s = ctx;
     const struct endpoint *e = &s->endpoint;
-    const char *first = memchr(bytes.p, '\n', bytes.n);
-    bool many = e->events->on_many && first && first + 1 < bytes.p + bytes.n;
+    const char *nl = memchr(bytes.p, '\n', bytes.n);
+    bool many = e->events->on_many && nl && nl + 1 < bytes.p + bytes.n;
 
     if (many)
         e->events->on_many(e->ctx, true);
     while (bytes.n) {
-        const char *nl = memchr(bytes.p, '\n', bytes.n);
         size_t n = nl ? (size_t)(nl - bytes.p) + 1 : bytes.n;
 
         s->inside = !nl;
         e->events->on_span(e->ctx, NULL, str_first(bytes, n), nl != NULL);
         bytes = str_skip(bytes, n);
+        nl = bytes.n ? memchr(bytes.p, '\n', bytes.n) : NULL;
     }
     if (many)
         e->events->on_many(e->ctx, false);
