@@ -117,9 +117,25 @@ static void test_the_same_again(void)
        "a time between two others leaves no trace");
 }
 
+static void test_near_times(void)
+{
+    static const int64_t steps[] = { 1, -1, 999, -999, 1000, -1000, 1001, 86400000 };
+    int64_t ms = -2500, back = 0;
+    char text[CLOCK_TEXT];
+    int wrong = 0;
+
+    for (size_t i = 0; i < 4000; i++) {
+        ms += steps[i % COUNT(steps)] + (int64_t)(i % 3);
+        clock_format(text, ms);
+        wrong += !clock_parse(&back, str_of(text, sizeof(text))) || back != ms;
+    }
+    ok(wrong == 0, "times near each other, before 1970 and after, are told apart");
+}
+
 int main(void)
 {
     test_the_same_again();
+    test_near_times();
     test_round_trip();
     test_other_spellings();
     test_what_is_no_time();

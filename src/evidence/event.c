@@ -50,6 +50,7 @@ void event_copy(struct event *to, const struct event *from)
     to->call = from->call;
     to->count = from->count;
     buf_add(&to->text, buf_str(&from->text));
+    to->failed |= to->text.failed;
 }
 
 /* --- members --- */

@@ -328,7 +328,7 @@ int64_t log_time(const struct log *log)
 int log_put(struct log *log, const struct event *e, uint64_t *seq, struct err *err)
 {
     struct event_place place = { log->next.range.size, log->next.last, log->time,
-                                 str_from(log->writer) };
+                                 str_of(log->writer, strlen("w_") + ID_HEX) };
     size_t start = log->batch.n;
     struct digest leaf;
 

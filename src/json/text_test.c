@@ -151,19 +151,25 @@ static void test_plain_is_what_needs_no_escape(void)
 
     for (size_t n = 0; n <= 40; n++) {
         char *exact = malloc(n ? n : 1); /* so that a byte beyond is found */
+        char *copy = malloc(n ? n : 1);
 
         memset(exact, 'x', n);
         wrong += !text_is_plain(str_of(exact, n));
+        wrong += text_put_plain(copy, str_of(exact, n)) != copy + n;
         for (size_t at = 0; at < n; at++) {
             for (int c = 0; c < 256; c++) {
                 bool plain = c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
 
                 exact[at] = (char)c;
                 wrong += text_is_plain(str_of(exact, n)) != plain;
+                wrong +=
+                    text_put_plain(copy, str_of(exact, n)) != (plain ? copy + n : NULL);
+                wrong += plain && memcmp(copy, exact, n) != 0;
             }
             exact[at] = 'x';
         }
         free(exact);
+        free(copy);
     }
     ok(wrong == 0, "plain is what needs no escape, at every place and length");
 }

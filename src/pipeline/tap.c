@@ -532,16 +532,12 @@ static int take_invalid(struct tap *t, struct err *err)
 {
     CLEANUP(event_release) struct event e = { 0 };
     struct rpc none = { .kind = RPC_INVALID, .node = JSON_NONE, .id = JSON_NONE };
-    struct message message = { .dir = direction_names[t->direction],
-                               .kind = str_from(rpc_kind_name(RPC_INVALID)),
-                               .bytes = t->frame.n,
-                               .digest = content_text(&t->digest) };
 
     if (tap_is_refused(t, &none))
         return tap_refuse(t, &none, 0, err);
     if (tap_remember_passage(t, EVENT_MESSAGE_FORWARDED, JSON_NONE, NULL, false, err) < 0)
         return -1;
-    message_event(&e, EVENT_MESSAGE_RECEIVED, &message);
+    message_event(&e, EVENT_MESSAGE_RECEIVED, tap_describe(t, &none, 0));
     return tap_put_event(t, &e, err);
 }
 
