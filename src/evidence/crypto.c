@@ -44,8 +44,8 @@ struct digest digest_of(str bytes)
     UNINITIALIZED SHA256_CTX ctx;
     UNINITIALIZED struct digest d;
 
-    must(SHA256_Init(&ctx) && SHA256_Update(&ctx, bytes.p, bytes.n) &&
-         SHA256_Final(d.bytes, &ctx));
+    must(SHA256_Init(&ctx) && SHA256_Update(&ctx, bytes.p, bytes.n));
+    must(SHA256_Final(d.bytes, &ctx));
     return d;
 }
 
