@@ -320,6 +320,7 @@ static void close_all(struct front *f)
     buf_release(&f->headers);
     buf_release(&f->body);
     buf_release(&f->request);
+    buf_release(&f->known_as);
     free(f->slots);
     free(f);
 }

@@ -151,6 +151,7 @@ struct front {
     struct mirror marks;      /* arguments that tools want in headers, too */
     struct buf headers, body; /* of the answer at hand */
     struct buf request;       /* to the server, at hand */
+    struct buf known_as;      /* the last Host that was ours */
     char url[300];
     struct front_outcome outcome;
     bool stopping, stopped;

@@ -105,16 +105,21 @@ static bool is_loopback(str name)
     return listen_host_is_loopback(text); /* 127.0.0.1.example.com is not */
 }
 
-/* A name that somebody's DNS makes point here is not ours. */
-static bool is_our_host(const struct front *f, str host)
+/* A name that somebody's DNS makes point here is not ours. Most clients call us what the
+ * one before called us. */
+static bool is_our_host(struct front *f, str host)
 {
     uint16_t port;
     str name;
 
-    if (!f->o->is_loopback)
+    if (!f->o->is_loopback || (host.n && str_equal(host, buf_str(&f->known_as))))
         return true;
-    return http_host_parse(&name, &port, host) &&
-           (is_loopback(name) || str_equal_nocase(name, str_from(f->o->host)));
+    if (!http_host_parse(&name, &port, host) ||
+        !(is_loopback(name) || str_equal_nocase(name, str_from(f->o->host))))
+        return false;
+    buf_reset(&f->known_as);
+    buf_add(&f->known_as, host);
+    return true;
 }
 
 /* A page of this machine may ask, one from elsewhere only if it is named. */

@@ -94,7 +94,7 @@ static void note_accepts(struct visit *v)
 struct visit *visit_new(struct seat *s, struct http_request *r, enum visit_kind kind,
                         struct err *err)
 {
-    struct visit *v = calloc(1, sizeof(*v));
+    struct visit *v = malloc(sizeof(*v));
 
     if (!v) {
         err_set(err, ERR_NOMEM, "no memory for a request");

@@ -154,6 +154,9 @@ static enum http_refusal path_check(str path)
 {
     size_t dots = 0, other = 0, n;
 
+    if (path.n == 0 || (http_all(path, HTTP_PATH) && !memchr(path.p, '%', path.n) &&
+                        !memchr(path.p, '.', path.n)))
+        return HTTP_NONE; /* as most are */
     while (path.n) {
         char c;
 

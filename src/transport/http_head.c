@@ -74,13 +74,6 @@ str http_head_value(const struct http_head *h, size_t i)
     return text_of(h, h->headers[i].value);
 }
 
-/* The bit of a name, the same in any case. Most headers that are looked for are not
- * there. */
-static uint32_t mark_of(str name)
-{
-    return 1u << ((name.n * 5 + ((uint8_t)name.p[0] | 0x20u)) % 32);
-}
-
 /* In any case, but most are written as we write them. */
 static bool is_name(str a, str b)
 {
@@ -89,10 +82,10 @@ static bool is_name(str a, str b)
 
 str http_head_find_str(const struct http_head *h, str name, size_t *many)
 {
-    size_t n = h->marks & mark_of(name) ? h->count : 0, count = 0;
     str found = { NULL, 0 };
+    size_t count = 0;
 
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < h->count; i++) {
         if (!is_name(http_head_name(h, i), name))
             continue;
         if (count++ == 0)
@@ -199,7 +192,7 @@ static int take_header(struct http_head *h, str line)
     if (make_room(h) < 0)
         return -1;
     h->headers[h->count++] = (struct http_header){ span_of(h, name), span_of(h, value) };
-    h->marks |= mark_of(name);
+    h->marks |= http_name_mark(name);
     return 0;
 }
 
@@ -410,20 +403,31 @@ int http_head_keep(struct http_head *h, struct err *err)
 
 /* Lists */
 
-/* Take one element off *rest, up to a comma that is not in a quoted string. */
-static str take_item(str *rest)
+/* How much there is before a comma that is not in a quoted string. */
+static size_t item_length(str s)
 {
     bool quoted = false;
     size_t n = 0;
-    str item;
 
-    while (n < rest->n && (quoted || rest->p[n] != ',')) {
-        if (quoted && rest->p[n] == '\\' && n + 1 < rest->n)
+    while (n < s.n && (quoted || s.p[n] != ',')) {
+        if (quoted && s.p[n] == '\\' && n + 1 < s.n)
             n++;
-        else if (rest->p[n] == '"')
+        else if (s.p[n] == '"')
             quoted = !quoted;
         n++;
     }
+    return n;
+}
+
+/* Take one element off *rest, which is not empty. */
+static str take_item(str *rest)
+{
+    const char *comma = memchr(rest->p, ',', rest->n);
+    size_t n = comma ? (size_t)(comma - rest->p) : rest->n;
+    str item;
+
+    if (memchr(rest->p, '"', n))
+        n = item_length(*rest);
     item = str_first(*rest, n);
     *rest = str_skip(*rest, n + 1);
     return http_trim(item);
@@ -434,7 +438,7 @@ bool http_list_next(struct http_list *l, const struct http_head *h, const char *
 {
     str wanted = str_from(name);
 
-    if (!(h->marks & mark_of(wanted)))
+    if (!(h->marks & http_name_mark(wanted)))
         return false;
     for (;;) {
         while (l->rest.n) {

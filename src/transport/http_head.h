@@ -99,10 +99,22 @@ str http_head_value(const struct http_head *h, size_t i);
 /* The value of the first header of that name in any case; NULL pointer when there is
  * none. *many, when asked for, is how many there are. */
 str http_head_find_str(const struct http_head *h, str name, size_t *many);
+
+/* The bit of a name in `marks`, the same in any case. */
+static inline uint32_t http_name_mark(str name)
+{
+    return 1u << ((name.n * 5 + ((uint8_t)name.p[0] | 0x20u)) % 32);
+}
+
+/* Most headers that are looked for are not there. */
 static inline str http_head_find(const struct http_head *h, const char *name,
                                  size_t *many)
 {
-    return http_head_find_str(h, str_from(name), many);
+    if (h->marks & http_name_mark(str_from(name)))
+        return http_head_find_str(h, str_from(name), many);
+    if (many)
+        *many = 0;
+    return (str){ NULL, 0 };
 }
 
 /* Walk the elements of a list that may be spread over several headers of one name:
