@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <malloc.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -133,12 +134,22 @@ static enum exit_code conclude_front(struct proxy_run *r, const struct front_out
     return code;
 }
 
+/* Workers have little to allocate: a heap for each of them would be as much memory as
+ * hundreds of sessions that idle. */
+static void share_heaps(void)
+{
+#ifdef M_ARENA_MAX
+    mallopt(M_ARENA_MAX, 2);
+#endif
+}
+
 static enum exit_code serve(struct proxy_run *r)
 {
     struct front_outcome outcome = { .started = false };
     struct err err = { .code = ERR_NONE };
     bool failed;
 
+    share_heaps();
     r->front.listening = on_listening;
     r->front.ctx = r;
     failed = prepare(r, &err) < 0 || front_run(&r->front, &outcome, &err) < 0;

@@ -25,7 +25,7 @@ struct err;
 
 #define LIVE_WRITERS_MAX  10000
 #define LIVE_SESSIONS_MAX 100000
-#define LIVE_NAME_MAX     64 /* a receipts file's name with its NUL */
+#define LIVE_NAME_MAX     40 /* a receipts file's name with its NUL */
 
 /* Our own entry. */
 struct live {

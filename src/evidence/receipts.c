@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "evidence/receipts.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -18,6 +19,8 @@
 #define SUFFIX   ".jsonl"
 #define HEX      8
 #define NAME_LEN (sizeof(PREFIX) - 1 + CLOCK_STAMP + 1 + HEX + sizeof(SUFFIX) - 1)
+
+static_assert(NAME_LEN < LIVE_NAME_MAX, "a name fits");
 
 static bool is_name_char(char c)
 {

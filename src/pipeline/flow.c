@@ -72,7 +72,7 @@ static bool may_read(const struct relay *r, enum direction to)
 void flow_drained(struct relay *r, enum direction d)
 {
     if (may_read(r, d) && relay_gated(r, d) == 0 &&
-        (d == TO_CLIENT || r->guard.aside_bytes <= RELAY_QUEUE_STOP))
+        (d == TO_CLIENT || guard_aside(r->guard) <= RELAY_QUEUE_STOP))
         r->side[other(d)]->type->read(r->side[other(d)], true);
     if (d == TO_CLIENT && r->phase == FLUSHING)
         relay_flush_on(r);
@@ -364,8 +364,8 @@ static void take_message(struct relay *r, enum direction d, struct exchange *x,
     UNINITIALIZED struct err err;
     bool lost;
 
-    if (d == TO_SERVER && !m->streamed && guard_wait(&r->guard, m->frame, x)) {
-        if (r->guard.aside_bytes > RELAY_QUEUE_STOP)
+    if (d == TO_SERVER && !m->streamed && guard_wait(r->guard, m->frame, x)) {
+        if (guard_aside(r->guard) > RELAY_QUEUE_STOP)
             r->side[TO_CLIENT]->type->read(r->side[TO_CLIENT], false);
         return;
     }
@@ -423,7 +423,7 @@ void flow_ready(void *ctx, struct aside *a)
 
     take_message(r, TO_SERVER, a->exchange, &m);
     flow_drained(r, TO_SERVER);
-    if (!guard_is_waiting(&r->guard))
+    if (!guard_is_waiting(r->guard))
         relay_go_on(r);
 }
 
@@ -502,8 +502,8 @@ static bool must_be_whole(const struct relay *r, enum direction d,
     const struct endpoint_type *to = r->side[TO_CLIENT]->type;
 
     if (d == TO_SERVER)
-        return r->o->enforce || r->guard.has_names || !has_lines(r, TO_SERVER);
-    return (r->desk->tap.lists_open > 0 && guard_cuts_lists(&r->guard)) ||
+        return r->o->enforce || r->guard->has_names || !has_lines(r, TO_SERVER);
+    return (r->desk->tap.lists_open > 0 && guard_cuts_lists(r->guard)) ||
            (to->may_begin && !to->may_begin(r->side[TO_CLIENT], x));
 }
 

@@ -61,10 +61,8 @@ static int take_policy(struct guard *g, struct err *err)
     if (!g->options.file)
         return 0;
     r = g->ruling = calloc(1, sizeof(*r));
-    if (!r) {
-        policy_file_release(g->options.file);
+    if (!r)
         return err_set(err, ERR_NOMEM, "no memory for a policy");
-    }
     r->file = *g->options.file;
     *g->options.file = (struct policy_file){ .path = NULL };
     arena_init(&r->arena, DECIDE_MEMORY);
@@ -75,10 +73,19 @@ static int take_policy(struct guard *g, struct err *err)
     return record_load(g, r->file.hash, true, err);
 }
 
-int guard_open(struct guard *g, const struct guard_options *options, struct err *err)
+int guard_open(struct guard **out, const struct guard_options *options, struct err *err)
 {
-    *g = (struct guard){ .options = *options };
-    return take_policy(g, err) < 0 ? -1 : guard_open_pins(g, err);
+    struct guard *g = *out = calloc(1, sizeof(*g));
+
+    if (!g)
+        err_set(err, ERR_NOMEM, "no memory for a session");
+    else
+        g->options = *options;
+    if (g && take_policy(g, err) == 0)
+        return 0;
+    if (options->file)
+        policy_file_release(options->file);
+    return -1;
 }
 
 static void free_aside(struct aside *a)
@@ -100,8 +107,10 @@ static void free_ruling(struct ruling *r)
     free(r);
 }
 
-void guard_release(struct guard *g)
+void guard_free(struct guard *g)
 {
+    if (!g)
+        return;
     resolver_free(g->resolver);
     while (g->asides) {
         struct aside *next = g->asides->next;
@@ -111,12 +120,12 @@ void guard_release(struct guard *g)
     }
     free_ruling(g->ruling);
     pinboard_release(&g->board);
-    *g = (struct guard){ 0 };
+    free(g);
 }
 
 /* Pins are read anew with the next list. Not what has been told once, and not where a
  * call may be refused for them. */
-void guard_trim(struct guard *g)
+bool guard_trim(struct guard *g)
 {
     struct ruling *r = g->ruling;
 
@@ -127,6 +136,7 @@ void guard_trim(struct guard *g)
     }
     if (g->board.offered.count == 0 && guard_pin(g) != POLICY_PIN_STRICT)
         pinboard_release(&g->board);
+    return !r && !g->board.dir && !g->asides && !g->resolver;
 }
 
 /* --- judging --- */

@@ -85,13 +85,16 @@ struct guard {
     size_t aside_bytes;          /* that wait */
     const struct aside *at_hand; /* whose names are known */
 
-    struct pinboard board; /* not open with `pin: off`, nor after guard_trim() */
+    struct pinboard board; /* not open with `pin: off`, nor before it is needed */
 };
 
-MUST_CHECK int guard_open(struct guard *g, const struct guard_options *options,
+MUST_CHECK int guard_open(struct guard **out, const struct guard_options *options,
                           struct err *err);
-void guard_release(struct guard *g); /* safe on a zeroed one */
-void guard_trim(struct guard *g);    /* give back what the next call would need */
+void guard_free(struct guard *g); /* NULL is fine */
+
+/* Give back what the next call would need. True: there is nothing else in it, and a new
+ * one would do as well. */
+bool guard_trim(struct guard *g);
 
 /* Hooks of the tap. */
 void guard_judge(struct guard *g, const struct tap *t, const struct rpc *m,
@@ -104,14 +107,20 @@ bool guard_wait(struct guard *g, str bytes, struct exchange *x);
 /* Deliver now what waits, with the names that are known. */
 void guard_flush(struct guard *g);
 
+/* Bytes that wait for names. Of these three NULL is one that has nothing to do. */
+static inline size_t guard_aside(const struct guard *g)
+{
+    return g ? g->aside_bytes : 0;
+}
+
 static inline bool guard_is_waiting(const struct guard *g)
 {
-    return g->aside_bytes > 0;
+    return guard_aside(g) > 0;
 }
 
 static inline bool guard_has_policy(const struct guard *g)
 {
-    return g->ruling != NULL;
+    return g && g->ruling;
 }
 
 /* Must a long answer be seen whole, while a list is awaited? */
@@ -124,6 +133,7 @@ void guard_reload(struct guard *g);
 
 /* --- guard_list.c --- */
 
+/* Can they be read? Else no session should begin. */
 MUST_CHECK int guard_open_pins(struct guard *g, struct err *err);
 
 /* Has the definition of this tool changed since it was pinned? */

@@ -50,7 +50,7 @@ static void client_ended(void *ctx, const struct err *why_ended)
 
     r->client_ended = true;
     relay_why(r, "client_eof", why_ended == NULL);
-    r->client_end_waits = relay_is_gated(r) || guard_is_waiting(&r->guard);
+    r->client_end_waits = relay_is_gated(r) || guard_is_waiting(r->guard);
     if (!r->client_end_waits)
         relay_drain(r);
 }
@@ -153,7 +153,7 @@ void relay_go_on(struct relay *r)
 {
     if (relay_is_gated(r))
         return;
-    if (r->client_end_waits && !guard_is_waiting(&r->guard)) {
+    if (r->client_end_waits && !guard_is_waiting(r->guard)) {
         r->client_end_waits = false;
         relay_drain(r);
     }
@@ -174,8 +174,8 @@ void relay_signal(struct relay *r, int number)
 {
     bool again = r->signalled;
 
-    if (number == SIGHUP && guard_has_policy(&r->guard)) {
-        guard_reload(&r->guard);
+    if (number == SIGHUP && guard_has_policy(r->guard)) {
+        guard_reload(r->guard);
         return;
     }
     r->signalled = true;
@@ -249,7 +249,7 @@ bool relay_defers(struct relay *r, struct exchange *x)
 
 bool relay_holds(const struct relay *r)
 {
-    return relay_is_gated(r) || guard_is_waiting(&r->guard);
+    return relay_is_gated(r) || guard_is_waiting(r->guard);
 }
 
 size_t relay_unsent(const struct relay *r)
@@ -257,7 +257,7 @@ size_t relay_unsent(const struct relay *r)
     const struct endpoint *e = r->side[TO_SERVER];
 
     return (e ? e->type->queued(e) : 0) + relay_gated(r, TO_SERVER) +
-           r->guard.aside_bytes;
+           guard_aside(r->guard);
 }
 
 bool relay_is_busy(const struct relay *r)
@@ -289,28 +289,6 @@ static void on_idle(void *ctx)
 
 /* --- opening and closing --- */
 
-static int open_guard(struct relay *r, struct err *err)
-{
-    struct policy_file file = { 0 };
-    const struct guard_options options = { .loop = r->loop,
-                                           .log = r->o->log,
-                                           .session = r->session,
-                                           .file = r->o->policy ? &file : NULL,
-                                           .server_id = r->o->server_id,
-                                           .enforce = r->o->enforce,
-                                           .pin = r->o->pin,
-                                           .show_denied_tools = r->o->show_denied_tools,
-                                           .is_http = relay_is_far(r),
-                                           .ready = flow_ready,
-                                           .ready_ctx = r,
-                                           .say = r->o->say,
-                                           .say_ctx = r->o->say_ctx };
-
-    if (r->o->policy && policy_file_copy(&file, r->o->policy, err) < 0)
-        return -1;
-    return guard_open(&r->guard, &options, err);
-}
-
 static int open_session(struct relay *r, struct err *err)
 {
     const struct session_options options = { .log = r->o->log,
@@ -326,7 +304,7 @@ static int open_session(struct relay *r, struct err *err)
 
     if (session_open(&r->session, &options, err) < 0 ||
         entropy_fill(log_entropy(r->o->log), &r->seed, sizeof(r->seed), err) < 0 ||
-        open_guard(r, err) < 0)
+        relay_open_guard(r, err) < 0 || guard_open_pins(r->guard, err) < 0)
         return -1;
     return r->o->investigation ? investigation_open(&r->kept, log_dir(r->o->log),
                                                     session_id(r->session), err)
@@ -439,7 +417,7 @@ void relay_free(struct relay *r)
     if (!r)
         return;
     relay_close(r);
-    guard_release(&r->guard);
+    guard_free(r->guard);
     upkeep_release(&r->upkeep);
     investigation_close(&r->kept);
     relay_leave_desk(r);
@@ -471,7 +449,7 @@ int relay_seal(struct relay *r, struct relay_outcome *out, struct err *err)
     int part = upkeep_last_part(&r->upkeep, &ending.previous_root, err);
     bool packable = false;
 
-    *out = (struct relay_outcome){ .violations = r->guard.violations };
+    *out = (struct relay_outcome){ .violations = r->guard ? r->guard->violations : 0 };
     if (r->desk)
         tap_settle(&r->desk->tap);
     if (session_end(r->session, &ending, &request.cut, &packable, err) < 0)

@@ -35,7 +35,7 @@ static void on_judge(void *ctx, const struct tap *t, const struct rpc *m,
 {
     struct relay *r = ctx;
 
-    guard_judge(&r->guard, t, m, out);
+    guard_judge(r->guard, t, m, out);
 }
 
 static void on_list(void *ctx, struct tap *t, const struct rpc *m)
@@ -46,10 +46,32 @@ static void on_list(void *ctx, struct tap *t, const struct rpc *m)
         upstream_learn(r->upstream, m);
     if (r->start.list)
         r->start.list(r->start.ctx, m);
-    guard_list(&r->guard, t, m);
+    guard_list(r->guard, t, m);
 }
 
 /* --- taking and leaving it --- */
+
+int relay_open_guard(struct relay *r, struct err *err)
+{
+    struct policy_file file = { 0 };
+    const struct guard_options options = { .loop = r->loop,
+                                           .log = r->o->log,
+                                           .session = r->session,
+                                           .file = r->o->policy ? &file : NULL,
+                                           .server_id = r->o->server_id,
+                                           .enforce = r->o->enforce,
+                                           .pin = r->o->pin,
+                                           .show_denied_tools = r->o->show_denied_tools,
+                                           .is_http = relay_is_far(r),
+                                           .ready = flow_ready,
+                                           .ready_ctx = r,
+                                           .say = r->o->say,
+                                           .say_ctx = r->o->say_ctx };
+
+    if (r->o->policy && policy_file_copy(&file, r->o->policy, err) < 0)
+        return -1;
+    return guard_open(&r->guard, &options, err);
+}
 
 int relay_make_desk(struct relay *r, struct err *err)
 {
@@ -70,8 +92,11 @@ int relay_make_desk(struct relay *r, struct err *err)
                                        .release = flow_release,
                                        .empty = relay_on_gate_empty,
                                        .ctx = r };
-    struct desk *k = calloc(1, sizeof(*k));
+    struct desk *k;
 
+    if (!r->guard && relay_open_guard(r, err) < 0)
+        return -1;
+    k = calloc(1, sizeof(*k));
     if (!k)
         return err_set(err, ERR_NOMEM, "no memory for a message");
     if (loop_timer_new(&k->flush, r->loop, on_flush, r, err) < 0) {
@@ -118,6 +143,7 @@ static void clear_desk(struct desk *k)
 bool relay_trim(struct relay *r)
 {
     struct desk *k = r->desk;
+    bool blank;
 
     if (relay_holds(r) || session_is_gathering(r->session))
         return false;
@@ -127,6 +153,10 @@ bool relay_trim(struct relay *r)
     else if (k)
         clear_desk(k);
     session_trim(r->session);
-    guard_trim(&r->guard);
+    blank = r->guard && guard_trim(r->guard);
+    if (blank && !r->desk) {
+        guard_free(r->guard);
+        r->guard = NULL;
+    }
     return true;
 }

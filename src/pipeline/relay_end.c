@@ -61,8 +61,8 @@ void relay_flush_on(struct relay *r)
 
 void relay_begin_flush(struct relay *r)
 {
-    if (r->phase < FLUSHING)
-        guard_flush(&r->guard); /* what waits for names is not to be forgotten */
+    if (r->phase < FLUSHING && r->guard)
+        guard_flush(r->guard); /* what waits for names is not to be forgotten */
     if (r->phase >= FLUSHING)
         return;
     r->phase = FLUSHING;
@@ -137,8 +137,8 @@ void relay_drain(struct relay *r)
 {
     if (r->phase == FLUSHING)
         relay_flush_on(r);
-    if (r->phase < DRAINING)
-        guard_flush(&r->guard); /* nobody waits for names any more */
+    if (r->phase < DRAINING && r->guard)
+        guard_flush(r->guard); /* nobody waits for names any more */
     if (r->phase >= DRAINING)
         return;
     r->phase = DRAINING;

@@ -65,7 +65,7 @@ struct relay {
     struct desk *desk; /* NULL: nothing is under way */
     uint32_t seed;     /* of the tap */
     struct upkeep upkeep;
-    struct guard guard;          /* the policy, if there is one, and the pins */
+    struct guard *guard;         /* the policy and the pins; NULL: neither is needed */
     struct investigation kept;   /* with --investigation */
     bool failing;                /* evidence could not be written the last time */
     struct loop_timer *deadline; /* NULL: the end has not begun */
@@ -130,7 +130,8 @@ void relay_on_gate_empty(void *ctx);  /* hook of the gate */
 
 /* --- relay_desk.c: what is there while messages are --- */
 
-MUST_CHECK int relay_make_desk(struct relay *r, struct err *err);
+MUST_CHECK int relay_open_guard(struct relay *r, struct err *err);
+MUST_CHECK int relay_make_desk(struct relay *r, struct err *err); /* with a guard */
 void relay_leave_desk(struct relay *r);
 
 /* Before anything of a message is looked at. */

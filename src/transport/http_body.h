@@ -50,11 +50,11 @@ struct http_body {
     enum http_verdict verdict;
     bool reusable; /* another message can follow on this connection */
     enum http_body_state state;
-    uint64_t left;     /* of the length, or of the chunk */
-    unsigned digits;   /* of the chunk's size so far */
-    size_t extension;  /* bytes, of this chunk */
-    size_t extensions; /* bytes, of all */
-    size_t trailers;   /* bytes */
+    uint64_t left;       /* of the length, or of the chunk */
+    unsigned digits;     /* of the chunk's size so far */
+    uint32_t extension;  /* bytes, of this chunk */
+    uint32_t extensions; /* bytes, of all */
+    uint32_t trailers;   /* bytes */
 };
 
 /* The body that belongs to a head that is HTTP_DONE. A message without one is done at
