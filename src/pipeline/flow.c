@@ -62,17 +62,11 @@ void flow_say(struct relay *r, enum direction d, struct exchange *x, str lines)
     }
 }
 
-static bool may_read(const struct relay *r, enum direction to)
-{
-    if (to == TO_SERVER)
-        return r->phase == RUNNING;
-    return true;
-}
-
 void flow_drained(struct relay *r, enum direction d)
 {
-    if (may_read(r, d) && relay_gated(r, d) == 0 &&
-        (d == TO_CLIENT || guard_aside(r->guard) <= RELAY_QUEUE_STOP))
+    if (relay_gated(r, d) == 0 &&
+        (d == TO_CLIENT ||
+         (r->phase == RUNNING && guard_aside(r->guard) <= RELAY_QUEUE_STOP)))
         r->side[other(d)]->type->read(r->side[other(d)], true);
     if (d == TO_CLIENT && r->phase == FLUSHING)
         relay_flush_on(r);
@@ -104,9 +98,8 @@ static void refuse(struct relay *r, enum direction d, struct exchange *x)
 /* With --investigation: the whole message, before it goes on. */
 static int keep(struct relay *r, enum direction d, struct err *err)
 {
-    if (!r->o->investigation || r->desk->tap.upto == 0)
-        return 0;
-    if (investigation_write(&r->kept, r->desk->tap.seq, d == TO_SERVER ? "c2s" : "s2c",
+    if (!r->o->investigation || r->desk->tap.upto == 0 ||
+        investigation_write(&r->kept, r->desk->tap.seq, d == TO_SERVER ? "c2s" : "s2c",
                             r->desk->tap.frame, err) == 0)
         return 0;
     log_lost(r->o->log, 1, err->msg);
@@ -276,6 +269,29 @@ static void send_answers(struct relay *r, struct exchange *x)
     send_own(r, TO_SERVER, x, buf_str(&r->desk->tap.replies));
 }
 
+/* Whoever has its beginning must not take it for a whole one. */
+static void cut_short(struct relay *r, enum direction d, struct exchange *x)
+{
+    if (r->side[d]->type->cut)
+        r->side[d]->type->cut(r->side[d], x);
+}
+
+/* A line that is no JSON, of a server that chats or died in its middle: on stdio it goes
+ * on as it came, but there is no way to send it where messages are sent, not lines. */
+static bool withhold_noise(struct relay *r, enum direction d, struct exchange *x,
+                           const struct intake_result *m)
+{
+    if (d == TO_SERVER || !has_lines(r, TO_SERVER) || has_lines(r, TO_CLIENT) ||
+        !tap_is_no_json(&r->desk->tap) || (m->streamed && relay_is_gated(r)))
+        return false;
+    if (!r->said_noise)
+        relay_say(r, "the server wrote a line that is no message; it is for nobody");
+    r->said_noise = true;
+    if (m->streamed)
+        cut_short(r, TO_CLIENT, x);
+    return true;
+}
+
 /* Its evidence is written, or that it is not does not matter. */
 static void let_go(struct relay *r, enum direction d, struct exchange *x,
                    const struct intake_result *m)
@@ -283,6 +299,8 @@ static void let_go(struct relay *r, enum direction d, struct exchange *x,
     struct intake_result rest = *m;
     UNINITIALIZED struct err err;
 
+    if (withhold_noise(r, d, x, m))
+        return;
     if (!m->streamed && tap_rest(&r->desk->tap, m->pass, &rest.pass, &err) < 0) {
         relay_say(r, "%s; the message is refused", err.msg);
         refuse(r, d, x);
@@ -293,40 +311,6 @@ static void let_go(struct relay *r, enum direction d, struct exchange *x,
         return; /* nothing is left of it */
     if (!is_gated(r) || hold(r, d, x, rest.pass, &rest, &err) < 0)
         pass_on(r, d, x, &rest);
-}
-
-void flow_lose(struct relay *r, struct pending *p, const char *reason,
-               const struct err *why_lost)
-{
-    CLEANUP(buf_release) struct buf line = { .max = JSON_MAX_BYTES };
-    CLEANUP(buf_release) struct buf id = { .max = JSON_MAX_BYTES };
-    CLEANUP(buf_release) struct buf sentence = { 0 };
-    struct exchange *x = p->exchange;
-    char receipt[ID_MAX] = "";
-    struct answer a = { .code = ANSWER_SERVER_LOST, .reason_code = STR("server_lost") };
-
-    buf_add(&id, str_of(p->bytes, p->raw_n));
-    tap_give_up(&r->desk->tap, p, reason, receipt);
-    buf_printf(&sentence, "server lost: %s", why_lost->msg);
-    a.id = buf_str(&id);
-    a.message = buf_str(&sentence);
-    a.receipt_id = receipt[0] ? str_from(receipt) : (str){ NULL, 0 };
-    answer_add(&line, &a);
-    if (!r->client_gone)
-        flow_say(r, TO_CLIENT, x, buf_str(&line));
-}
-
-void flow_lose_all(struct relay *r, const char *reason)
-{
-    static const struct err why_lost = { ERR_PEER, "it has ended" };
-    struct pending *p = relay_oldest(r), *next;
-
-    for (; p; p = next) {
-        next = p->newer;
-        if (p->answered || p->cancelled)
-            continue;
-        flow_lose(r, p, reason, &why_lost);
-    }
 }
 
 bool flow_is_open(const struct relay *r)
@@ -457,13 +441,6 @@ static void say_cut(struct relay *r, enum direction d, uint64_t bytes,
                                                : "spool_failed");
     if (session_put(r->session, &e, NULL, &ignored) < 0)
         relay_say(r, "%s", ignored.msg);
-}
-
-/* Whoever has its beginning must not take it for a whole one. */
-static void cut_short(struct relay *r, enum direction d, struct exchange *x)
-{
-    if (r->side[d]->type->cut)
-        r->side[d]->type->cut(r->side[d], x);
 }
 
 void flow_cut(struct relay *r, enum direction d, struct exchange *x,

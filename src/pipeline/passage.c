@@ -87,6 +87,11 @@ static bool was_cut(const struct tap *t, const struct passage *p)
     return p->withheld && t->cut;
 }
 
+bool tap_is_no_json(const struct tap *t)
+{
+    return !t->rpc.json; /* nothing of it could be read */
+}
+
 void tap_forwarded(struct tap *t)
 {
     for (size_t i = 0; i < t->passage_count; i++) {

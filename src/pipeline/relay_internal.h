@@ -87,6 +87,7 @@ struct relay {
     bool clean;
     uint64_t events; /* of the session, as the steward knows */
     bool said_over;
+    bool said_noise; /* the server wrote what is no message */
 };
 
 /* Is the server a process of this session? Else nobody's exit ends it. */
@@ -169,12 +170,6 @@ void flow_drained(struct relay *r, enum direction d);
 
 void flow_leave_if_drained(struct relay *r);
 
-/* This request of the client will not be answered: it is told so, with error -31006, and
- * a call gets its receipt, which says for what reason. */
-void flow_lose(struct relay *r, struct pending *p, const char *reason,
-               const struct err *why);
-void flow_lose_all(struct relay *r, const char *reason);
-
 /* Are answers awaited, that the end should wait for? */
 bool flow_is_open(const struct relay *r);
 
@@ -194,5 +189,13 @@ void flow_ready(void *ctx, struct aside *a);
 
 /* Hook of the gate. */
 void flow_release(void *ctx, struct held *held, const struct err *why);
+
+/* --- flow_lose.c: what is not answered --- */
+
+/* This request of the client will not be answered: it is told so, with error -31006, and
+ * a call gets its receipt, which says for what reason. */
+void flow_lose(struct relay *r, struct pending *p, const char *reason,
+               const struct err *why);
+void flow_lose_all(struct relay *r, const char *reason);
 
 #endif

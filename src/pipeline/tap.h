@@ -190,7 +190,10 @@ MUST_CHECK int tap_rest(struct tap *t, str bytes, str *rest, struct err *err);
 /* Has this element been cut out, or should it have been? */
 bool tap_is_withheld(const struct tap *t, uint32_t node);
 
-/* The message of the last tap_receive() has gone on. */
+/* The message of the last tap_receive() is none: it is no JSON. */
+bool tap_is_no_json(const struct tap *t);
+
+/* It has gone on. */
 void tap_forwarded(struct tap *t);
 
 /* The same in two steps, for a message that waits while others come; on failure nothing

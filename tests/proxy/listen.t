@@ -15,7 +15,7 @@ import time
 
 import lab
 from lab import WORK, left_over, memory, run_cases, tap
-from web import (Case, Client, Conn, Modern, Server, all_at_once, ask, begin, initialize,
+from web import (Case, Client, Conn, Cut, Modern, Server, all_at_once, ask, begin, initialize,
                  reply, result, soon, tool)
 
 ok, same = tap.ok, tap.same
@@ -636,6 +636,35 @@ def case_death(c):
          "receipts")
     same(sorted(c.complete()), [False, True], "one session is not complete")
     c.judge(packs=2)
+
+
+def case_half_a_line(c):
+    """The server dies in the middle of one, which is no message."""
+    for flags in ((), ("--share-child",)):
+        c.listen("tools", *flags)
+        for saying, times in (('{"jsonrpc":"2.0","id":8,"resu', 1), ("no JSON\n\n", 2),
+                              ('{"jsonrpc":"2.0","id":8,"result":"', 6000)):
+            client = c.client()
+            stream = client.send("GET").answer() if not flags else None
+            answer = client.post(tool(8, "die", saying=saying, times=times))
+            try:
+                found = list(answer.messages())
+            except Cut:  # it was too long to wait for its end
+                found = None
+            if times > 1000 and not flags:
+                same(found, None, "a long one is cut")
+            else:
+                same([m["error"]["code"] for m in found], [-31006], "all that the client is told")
+            if stream:
+                same(list(stream.messages()), [], "nothing on its stream")
+        c.stop()
+        noise = [s for s in c.told("note") if "no message" in s["message"]]
+        ok(noise, "it is said", c.said)
+        if not flags:
+            same([e["kind"] for e in c.of("message_received")], ["invalid"] * 6, "it is recorded")
+            same(c.of("message_forwarded"), [], "and not sent on")
+    same(c.outcomes(), {"timeout:server_exit": 6}, "receipts")
+    c.judge(packs=None)
 
 
 def case_restart(c):

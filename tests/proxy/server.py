@@ -330,6 +330,7 @@ def tools(path):
             asked[f"q{len(asked)}"] = m
             return tell("roots/list", {}, f"q{len(asked) - 1}")
         if name == "die":
+            say((arguments.get("saying", "") * arguments.get("times", 1)))
             os._exit(3)
         return None  # hold
 
