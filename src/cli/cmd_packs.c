@@ -140,9 +140,50 @@ static int newest(char out[static FILE_PATH_MAX], const char *dir, struct err *e
     return r;
 }
 
-/* A directory as it is given, a name below packs/, or the newest. */
+/* How it is, or holds, what has this id. A pack that cannot be read has nothing. */
+static enum pack_match match(const char *path, const char *id)
+{
+    CLEANUP(pack_view_release) struct pack_view v = { 0 };
+    struct err ignored;
+
+    return pack_view_open(&v, path, &ignored) == 0 ? pack_view_match(&v, str_from(id))
+                                                   : PACK_NO;
+}
+
+/* The newest pack with this id, of a pack, a session or a receipt; *only: of that one. */
+static int find_by_id(char out[static FILE_PATH_MAX], const char *dir, const char *id,
+                      str *only, struct err *err)
+{
+    char packs[FILE_PATH_MAX], path[FILE_PATH_MAX];
+    struct dirent **names;
+    int count, found = 0;
+
+    if (scan(dir, packs, &names, &count, err) < 0)
+        return -1;
+    for (int i = count - 1; i >= 0; i--) {
+        enum pack_match m =
+            path_join(path, packs, names[i]->d_name, err) < 0 ? PACK_NO : match(path, id);
+
+        if (m == PACK_NO)
+            continue;
+        if (found++ == 0)
+            memcpy(out, path, sizeof(path));
+        if (m == PACK_RECEIPT)
+            *only = str_from(id);
+    }
+    free_names(names, count);
+    if (found > 1)
+        diag_say("%d packs belong to '%s': this is the newest", found, id);
+    return found ? 0
+                 : err_set(err, ERR_NOTFOUND,
+                           "no pack in '%s' is called '%s', and none has a session or a "
+                           "receipt of that id",
+                           packs, id);
+}
+
+/* A directory as it is given, a name below packs/, an id, or the newest. */
 static int find_pack(char out[static FILE_PATH_MAX], const char *operand,
-                     const char *given, struct err *err)
+                     const char *given, str *only, struct err *err)
 {
     char dir[FILE_PATH_MAX], packs[FILE_PATH_MAX];
     struct err no_log = { 0 };
@@ -159,7 +200,9 @@ static int find_pack(char out[static FILE_PATH_MAX], const char *operand,
         return newest(out, dir, err);
     if (path_join(packs, dir, PACKS_DIR, err) < 0)
         return -1;
-    return path_join(out, packs, operand, err);
+    if (path_join(out, packs, operand, err) < 0)
+        return -1;
+    return access(out, F_OK) == 0 ? 0 : find_by_id(out, dir, operand, only, err);
 }
 
 static void show_text(const struct pack_view *v, const struct verify_result *r)
@@ -192,7 +235,7 @@ static void show_json(const struct pack_view *v, const struct verify_result *r)
         printf("%s\n", buf_cstr(&text));
 }
 
-static enum exit_code show(const char *path, bool json)
+static enum exit_code show(const char *path, str only, bool json)
 {
     CLEANUP(pack_view_release) struct pack_view v = { 0 };
     struct err err = { 0 }, no_keys = { 0 };
@@ -210,6 +253,7 @@ static enum exit_code show(const char *path, bool json)
         command_fail_as(&packs_show, json, &err);
     } else {
         code = result.verdict == VERIFY_SOUND ? EXIT_GOOD : EXIT_INTEGRITY;
+        v.only = only;
         (json ? show_json : show_text)(&v, &result);
     }
     verify_result_release(&result);
@@ -228,20 +272,21 @@ static enum exit_code run_show(int argc, char **argv)
         { 0 },
     };
     char path[FILE_PATH_MAX];
+    str only = { NULL, 0 };
     enum exit_code code;
     struct err err = { 0 };
 
     if (!options_parse(&packs_show, table, argc, argv, &pack, &code))
         return code;
-    if (find_pack(path, pack.count ? pack.at[0] : NULL, given, &err) < 0)
+    if (find_pack(path, pack.count ? pack.at[0] : NULL, given, &only, &err) < 0)
         return command_fail_as(&packs_show, json, &err);
-    return show(path, json);
+    return show(path, only, json);
 }
 
 static const struct command packs_show = {
     .name = "packs show",
-    .usage = "[PACK] [--audit-dir DIR] [--json]",
-    .summary = "verify a pack (the newest) and print its receipts",
+    .usage = "[PACK|SESSION|RECEIPT] [--audit-dir DIR] [--json]",
+    .summary = "verify a pack (the newest) and print its receipts, or one of them",
     .run = run_show,
 };
 

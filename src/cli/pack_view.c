@@ -80,6 +80,31 @@ int pack_view_open(struct pack_view *v, const char *path, struct err *err)
     return 0;
 }
 
+static bool is_receipt(const struct json *j, str id)
+{
+    return json_string_is(j, json_member(j, JSON_ROOT, STR("receipt_id")), id);
+}
+
+enum pack_match pack_view_match(const struct pack_view *v, str id)
+{
+    CLEANUP(json_release) struct json j = { 0 };
+    str rest = v->receipts.bytes, line;
+
+    if (str_equal(id, v->manifest.pack_id) || str_equal(id, v->manifest.run_id))
+        return PACK_WHOLE;
+    while (receipt_line(&rest, &line)) {
+        if (id.n && memmem(line.p, line.n, id.p, id.n) && parse_receipt(&j, line) &&
+            is_receipt(&j, id))
+            return PACK_RECEIPT;
+    }
+    return PACK_NO;
+}
+
+static bool is_wanted(const struct pack_view *v, const struct json *j)
+{
+    return v->only.n == 0 || is_receipt(j, v->only);
+}
+
 /* --- for people --- */
 
 /* A member as text: strings without quotes, everything escaped; "-" for null. */
@@ -148,6 +173,34 @@ static void print_cell(const struct json *j, const char *name, int width)
     printf("%*s ", width, buf_cstr(&text));
 }
 
+/* Why it was denied, or did not end as others do. */
+static void print_reason(const struct json *j)
+{
+    static const char *const names[] = { "policy_ref", "policy_reason",
+                                         "outcome_reason" };
+    CLEANUP(buf_release) struct buf text = { .max = 4096 };
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        uint32_t node = json_member(j, JSON_ROOT, str_from(names[i]));
+
+        if (node == JSON_NONE || json_is(j, node, JSON_NULL))
+            continue;
+        buf_add(&text, text.n ? STR(": ") : STR(""));
+        add_value(&text, j, names[i]);
+    }
+    if (text.n)
+        printf("%6s   %s\n", "", buf_cstr(&text));
+}
+
+static bool has_reason(const struct json *j)
+{
+    uint32_t verdict = json_member(j, JSON_ROOT, STR("policy_verdict"));
+    uint32_t reason = json_member(j, JSON_ROOT, STR("outcome_reason"));
+
+    return json_is(j, reason, JSON_STRING) || json_string_is(j, verdict, STR("denied")) ||
+           json_string_is(j, json_member(j, JSON_ROOT, STR("outcome")), STR("denied"));
+}
+
 static void print_receipt(const struct json *j)
 {
     print_cell(j, "seq", 6);
@@ -156,8 +209,11 @@ static void print_receipt(const struct json *j)
     print_cell(j, "policy_verdict", -10);
     print_cell(j, "duration_ms", 8);
     printf("ms  ");
+    print_cell(j, "receipt_id", -20);
     print_cell(j, "tool_name", 0);
     printf("\n");
+    if (has_reason(j))
+        print_reason(j);
 }
 
 /* What the check found out about the pack that it does not say itself. */
@@ -194,7 +250,8 @@ void pack_view_print(const struct pack_view *v, const struct verify_result *r)
     while (receipt_line(&rest, &line)) {
         if (parse_receipt(&j, line) &&
             json_string_is(&j, json_member(&j, JSON_ROOT, STR("type")),
-                           STR("mcp_tool_call")))
+                           STR("mcp_tool_call")) &&
+            is_wanted(v, &j))
             print_receipt(&j);
     }
 }
@@ -216,7 +273,7 @@ static void put_receipts(const struct pack_view *v, struct pretty *p)
 
     pretty_array(p, "receipts");
     while (receipt_line(&rest, &line)) {
-        if (parse_receipt(&j, line))
+        if (parse_receipt(&j, line) && is_wanted(v, &j))
             pretty_node(p, NULL, &j, JSON_ROOT);
     }
     pretty_end_array(p);

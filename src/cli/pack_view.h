@@ -27,12 +27,22 @@ struct pack_view {
     struct mapping receipts; /* receipt_pack.jsonl */
     struct json metadata;    /* the last receipt, when it is a session_metadata */
     bool has_metadata;
+    str only; /* borrowed, set by the caller: the one receipt that is shown. Empty: all */
 };
 
 /* ERR_NOTFOUND when it is no pack; ERR_DAMAGE when its manifest has not the right form.
  */
 MUST_CHECK int pack_view_open(struct pack_view *v, const char *path, struct err *err);
 void pack_view_release(struct pack_view *v);
+
+enum pack_match {
+    PACK_NO,
+    PACK_WHOLE,   /* it is the id of the pack, or of its session */
+    PACK_RECEIPT, /* ...of a receipt in it */
+};
+
+/* What has this id to do with the pack? */
+enum pack_match pack_view_match(const struct pack_view *v, str id);
 
 /* One line of `packs list`. */
 void pack_view_print_line(const struct pack_view *v);

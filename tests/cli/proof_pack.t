@@ -122,6 +122,25 @@ exits 0 "by its name, as JSON"
 check "which is JSON" "$ASSAY" jcs "$work/out"
 run packs show --audit-dir "$dir"
 exits 0 "or the newest"
+run packs show "$session" --audit-dir "$dir"
+exits 0 "or by its session's id"
+prints "SOUND $pack" "which is that pack"
+prints "mtc_" "calls have their ids"
+receipt=$(grep -o 'mtc_[0-9a-f]*' "$work/out" | sed -n 2p)
+run packs show "$receipt" --audit-dir "$dir"
+exits 0 "or by a receipt's"
+check "of which it shows that one" [ "$(grep -o 'mtc_[0-9a-f]*' "$work/out")" = "$receipt" ]
+run packs show "$receipt" --json --audit-dir "$dir"
+check "as JSON, too" python3 -c 'import json, sys
+found = json.load(open(sys.argv[1]))["receipts"]
+sys.exit([r["receipt_id"] for r in found] != [sys.argv[2]])' "$work/out" "$receipt"
+run packs show "$dead" --audit-dir "$dir"
+prints "recorder_lost" "why a call has no answer"
+for id in mtc_0000000000000000 '' '"'; do
+    run packs show "$id" --audit-dir "$dir"
+    exits 3 "an id that nothing has: '$id'"
+done
+says "none has a session or a receipt of that id" "and says so"
 
 printf '{}\n' >>"$pack/receipt_pack.jsonl"
 run packs show "$pack"

@@ -158,6 +158,10 @@ def case_last_line(c):
         tap.same((got, kept), (status, b"" if status else line), f"{tool} without a line end")
         tap.same(out.count(b"\n"), 1, "is answered")
         one.judge()
+    shown = assay("packs", "show", "--audit-dir", one.dir).stdout.decode()
+    receipt = one.receipts()[0]
+    tap.ok(receipt["policy_reason"] and f"{receipt['policy_ref']}: {receipt['policy_reason']}\n" in shown,
+           "`packs show` says why it was denied", shown, receipt)
 
 
 def case_large(c):

@@ -88,6 +88,7 @@ class Case:
     def __init__(self, name):
         self.name = name
         self.dir = os.path.join(WORK, name)
+        self.ready = self.dir + ".ready"  # made by the server when it has started
         self.started = []
         self.inside = []  # what the proxy is run by: unshare …
 
@@ -106,7 +107,8 @@ class Case:
 
     def run(self, data, mode, *flags, argument=None, env=None, timeout=HURRY):
         """All of `data`, then EOF. Returns status, stdout, stderr."""
-        p = self.start(mode, *flags, argument=argument, env=env)
+        p = self.start(mode, *flags, argument=argument, env=dict(env or {}, LAB_READY=self.ready))
+        self.wait_until_ready(p)
         try:
             out, err = p.communicate(data, timeout=timeout)
         except subprocess.TimeoutExpired:
@@ -114,6 +116,15 @@ class Case:
             out, err = p.communicate()
             return "hangs", out, err
         return p.returncode, out, err
+
+    def wait_until_ready(self, p):
+        """The server is given half a second after EOF, which to start may take on a busy
+        machine."""
+        end = time.monotonic() + HURRY
+        while not os.path.exists(self.ready) and p.poll() is None and time.monotonic() < end:
+            time.sleep(0.005)
+        if os.path.exists(self.ready):
+            os.unlink(self.ready)
 
     def packs(self):
         return sorted(glob.glob(self.dir + "/packs/proof_pack_*"))
