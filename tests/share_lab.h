@@ -28,6 +28,8 @@ struct fake {
     unsigned drained, ended;
     enum err_code why;
     unsigned losses;
+    unsigned ends; /* of the server */
+    struct share_end how;
 };
 
 static struct lab {
@@ -100,6 +102,14 @@ static inline void on_lost(void *ctx, struct exchange *x, str id, const struct e
     buf_printf(&f->log, "%d:lost ", number_of(x));
     buf_add(&f->log, id);
     buf_printf(&f->log, " (%d)\n", (int)why->code);
+}
+
+static inline void on_server_end(void *ctx, const struct share_end *how)
+{
+    struct fake *f = ctx;
+
+    f->ends++;
+    f->how = *how;
 }
 
 static const struct endpoint_events events = { on_span, on_ended, on_drained, on_gone,
@@ -233,7 +243,8 @@ static inline void tell(int member, int exchange, const char *text)
 
 static inline void join(int member)
 {
-    const struct share_member_options options = { &events, on_lost, &lab.m[member] };
+    const struct share_member_options options = { &events, on_lost, on_server_end,
+                                                  &lab.m[member] };
     struct err err;
 
     lab.m[member] = (struct fake){ .log = { .max = (size_t)200 << 20 } };

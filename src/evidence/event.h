@@ -60,7 +60,8 @@ struct err;
     X(KEY_ROTATE, "key_rotate")                                                          \
     X(HEARTBEAT, "heartbeat")                                                            \
     X(PAYLOADS_FORGOTTEN, "payloads_forgotten")                                          \
-    X(TRANSPORT_FOUND, "transport_found")
+    X(TRANSPORT_FOUND, "transport_found")                                                \
+    X(SERVER_ENDED, "server_ended")
 
 enum event_type {
 #define X(name, text) EVENT_##name,

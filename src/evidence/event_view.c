@@ -129,6 +129,8 @@ static const struct {
     { EVENT_PAYLOADS_FORGOTTEN, "of", VALUE_TEXT, MUST },
     { EVENT_PAYLOADS_FORGOTTEN, "files", VALUE_COUNT, MUST },
     { EVENT_TRANSPORT_FOUND, "transport", VALUE_TEXT, MUST },
+    { EVENT_SERVER_ENDED, "reason", VALUE_TEXT, MUST },
+    { EVENT_SERVER_ENDED, "status", VALUE_COUNT, MAY },
 };
 
 static uint32_t member(const struct event_view *v, const char *name)

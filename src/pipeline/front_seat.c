@@ -217,6 +217,11 @@ static void on_lost(void *ctx, struct exchange *x, str id, const struct err *why
     relay_lose(ctx, x, id, why); /* who has taken the endpoint over */
 }
 
+static void on_server_ended(void *ctx, const struct share_end *end)
+{
+    relay_note_server_end(ctx, end->reason, end->status);
+}
+
 static void free_seat(struct seat *s)
 {
     leave_idle(s);
@@ -258,7 +263,8 @@ static int join_share(struct seat *s, struct err *err)
                                            .argv = f->relay.argv,
                                            .say = f->relay.say,
                                            .ctx = f->relay.say_ctx };
-    const struct share_member_options member = { .lost = on_lost };
+    const struct share_member_options member = { .lost = on_lost,
+                                                 .ended = on_server_ended };
 
     if (!f->relay.argv || (!f->share && s->kind != SEAT_GROUP))
         return 0;

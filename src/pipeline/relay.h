@@ -120,6 +120,10 @@ void relay_lose(struct relay *r, struct exchange *x, str id, const struct err *w
 
 void relay_lose_all(struct relay *r, const struct exchange *x, const struct err *why);
 
+/* The server, which is shared with others, has ended and is started again: the log says
+ * so, and how (docs/log.md). */
+void relay_note_server_end(struct relay *r, const char *reason, unsigned status);
+
 /* The message that comes for this exchange has no end. */
 void relay_drop(struct relay *r, const struct exchange *x, const struct err *why);
 

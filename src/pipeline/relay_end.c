@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How a session ends, step by step; the order is that of docs/proxy.md. */
 #include <signal.h>
+#include <string.h>
 
 #include "base/err.h"
 #include "pipeline/relay_internal.h"
@@ -174,4 +175,19 @@ void relay_on_deadline(void *ctx)
     case RUNNING:
         break;
     }
+}
+
+void relay_note_server_end(struct relay *r, const char *reason, unsigned status)
+{
+    CLEANUP(event_release) struct event e = { 0 };
+    struct err err;
+
+    if (r->phase == OVER)
+        return;
+    event_init(&e, EVENT_SERVER_ENDED);
+    event_add_cstr(&e, "reason", reason);
+    if (strcmp(reason, "closed") != 0)
+        event_add_int(&e, "status", status);
+    if (session_put(r->session, &e, NULL, &err) < 0)
+        relay_say(r, "%s", err.msg);
 }

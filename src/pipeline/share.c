@@ -127,10 +127,27 @@ static void tell_end(const struct share *s, const char *how, int number)
               (unsigned long long)s->pause);
 }
 
+static struct share_end how_it_ended(const struct share *s)
+{
+    if (!s->child.exited)
+        return (struct share_end){ "closed", 0 };
+    if (WIFEXITED(s->status))
+        return (struct share_end){ "exit", (unsigned)WEXITSTATUS(s->status) };
+    return (struct share_end){ "signal", (unsigned)WTERMSIG(s->status) };
+}
+
+/* Behind what is lost: whoever has nothing open must know, too. */
+static void tell_members(struct share *s, struct share_end end)
+{
+    for (struct member *m = s->oldest; m; m = m->newer)
+        share_put(m, PARCEL_END, NULL, str_of((const char *)&end, sizeof(end)), NULL);
+}
+
 static void end_life(struct share *s)
 {
     bool exited = s->child.exited;
     int status = s->status;
+    struct share_end how = how_it_ended(s);
 
     if (s->phase >= SHARE_LEAVING) {
         be_over(s);
@@ -148,6 +165,7 @@ static void end_life(struct share *s)
         share_say(s, "the server closed its end; it is started again in %llu ms",
                   (unsigned long long)s->pause);
     share_ask_lose(s, false, &share_why_ended);
+    tell_members(s, how);
     share_deliver(s);
 }
 

@@ -57,13 +57,23 @@ void share_free(struct share *s); /* kills the server's group; no member is left
  * loop, when it is. Members must have left. */
 void share_finish(struct share *s, void (*gone)(void *ctx), void *ctx);
 
+/* How a life of the server ended. */
+struct share_end {
+    const char *reason; /* "exit", "signal"; "closed": it lives, but says no more */
+    unsigned status;    /* of the exit, or the signal's number */
+};
+
 struct share_member_options {
     const struct endpoint_events *events;
 
     /* This request of the member's (its id as the member wrote it) will not be answered.
      * From the loop. */
     void (*lost)(void *ctx, struct exchange *x, str id, const struct err *why);
-    void *ctx; /* of both */
+
+    /* The server has ended, and is started again; NULL: it does not matter. After the
+     * losses. From the loop. */
+    void (*ended)(void *ctx, const struct share_end *end);
+    void *ctx; /* of all */
 };
 
 /* A member's endpoint. Messages are sent whole; one that is no JSON is not sent on, nor

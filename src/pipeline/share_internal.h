@@ -55,6 +55,7 @@ struct subscription {
 enum parcel_kind {
     PARCEL_MESSAGE,
     PARCEL_LOST,
+    PARCEL_END, /* its bytes are a share_end */
 };
 
 /* Something for a member. */
@@ -72,6 +73,7 @@ struct member {
     struct share *share;
     struct member *older, *newer;
     void (*lost)(void *ctx, struct exchange *x, str id, const struct err *why);
+    void (*end)(void *ctx, const struct share_end *end); /* or NULL */
     struct buf partial; /* a message that is not complete yet */
     struct parcel *first, *last;
     size_t waiting; /* bytes of parcels */

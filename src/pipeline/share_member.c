@@ -136,11 +136,17 @@ static void hand_over(struct member *m)
 {
     const struct endpoint *e = &m->endpoint;
     struct parcel *p = pop(m);
+    struct share_end end;
 
-    if (p->kind == PARCEL_MESSAGE)
+    if (p->kind == PARCEL_MESSAGE) {
         e->events->on_span(e->ctx, p->exchange, str_of(p->bytes, p->n), true);
-    else
+    } else if (p->kind == PARCEL_END) {
+        memcpy(&end, p->bytes, sizeof(end));
+        if (m->end)
+            m->end(e->ctx, &end);
+    } else {
         m->lost(e->ctx, p->exchange, str_of(p->bytes, p->n), p->why);
+    }
     free(p);
 }
 
@@ -344,6 +350,7 @@ int share_join(struct share *s, const struct share_member_options *options,
     m->endpoint = (struct endpoint){ &member_type, options->events, options->ctx };
     m->share = s;
     m->lost = options->lost;
+    m->end = options->ended;
     m->older = s->newest;
     if (s->newest)
         s->newest->newer = m;

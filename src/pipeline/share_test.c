@@ -6,6 +6,18 @@
 
 /* --- an end and a new beginning --- */
 
+static bool all_know(unsigned ends, const char *reason, unsigned status)
+{
+    for (int i = 0; i < 2; i++) {
+        const struct fake *f = &lab.m[i];
+
+        if (f->ends != ends || strcmp(f->how.reason, reason) != 0 ||
+            f->how.status != status)
+            return false;
+    }
+    return true;
+}
+
 static void test_restart(void)
 {
     begin(2);
@@ -32,6 +44,7 @@ static void test_restart(void)
                 "to both");
     expect_said("the server exited with status 3; it is started again in 250 ms",
                 "which is said");
+    ok(all_know(1, "exit", 3), "and each member knows how");
     tell(0, 1, "{\"id\":\"held\",\"method\":\"y\"}\n");
     ok(lab.m[0].e->type->queued(lab.m[0].e) > 0, "what is sent meanwhile waits");
     expect_said("the server was started again", "it is started again");
@@ -40,6 +53,7 @@ static void test_restart(void)
     act("exit 0\n");
     expect_said("the server exited with status 0; it is started again in 500 ms",
                 "the next pause is longer");
+    ok(all_know(2, "exit", 0), "and so do those with nothing open");
     expect_got("{\"id\":8,\"method\":\"initialize\",\"params\":{\"n\":1}}\n",
                "and initialised again");
     act("say {\"method\":\"early\"}\nsay {\"id\":8,\"result\":{}}\n");
@@ -54,6 +68,7 @@ static void test_restart(void)
     act("close\n");
     expect_said("the server closed its end; it is started again in 1000 ms",
                 "one that closes its stdout is ended, too");
+    ok(all_know(3, "closed", 0), "which is told apart");
     expect_got("{\"id\":10,\"method\":\"initialize\",\"params\":{\"n\":1}}\n",
                "and started again");
     act("say {\"id\":10,\"error\":{}}\n");

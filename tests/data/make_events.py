@@ -78,6 +78,7 @@ EVENTS = [
     ("request_received", MESSAGE[:4] + [("foreign", "tool", "\U0001f600".encode() * 100)]),
     ("request_received", MESSAGE[:4] + [("foreign", "tool", b"not \xff UTF-8")]),
     ("request_received", MESSAGE[:4] + [("foreign", "tool", b"")]),
+    ("server_ended", [("text", "reason", "exit"), ("int", "status", 3)]),
 ]
 
 

@@ -18,6 +18,9 @@ import subprocess
 import sys
 import time
 
+import taplines
+from taplines import ok, skip
+
 place, work, mode = (os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2]), sys.argv[3])
 here = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, here + "/conformance")
@@ -26,7 +29,6 @@ from front import front, is_there  # noqa: E402
 assay = os.environ["ASSAY"] = os.path.abspath(os.environ.get("ASSAY", "build/assay"))
 node = place + "/node_modules/.bin/node"
 SUITES = {v: f"{place}/node_modules/{v}/dist/index.js" for v in ("newest", "stable")}
-count = failures = 0
 
 # suite, its flags, the least number of checks that must pass without us
 SERVER = [
@@ -57,23 +59,6 @@ EXCEPTIONS = [
 RESULT = re.compile(r"(?:server-)?(.+)-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z$")
 MASKS = [(r"(localhost|127\.0\.0\.1):\d+", "<host>"), (r"\d{4}-\d\d-\d\dT[\d:.]+Z", "<time>"),
          (r"\d+(\.\d+)?ms", "<time>")]
-
-
-def ok(good, what, why=""):
-    global count, failures
-    count += 1
-    failures += not good
-    print("%sok %d - %s" % ("" if good else "not ", count, what))
-    for line in str(why).splitlines() if not good else []:
-        print("# " + line[:1000])
-    sys.stdout.flush()
-    return good
-
-
-def skip(what, why):
-    global count
-    count += 1
-    print("ok %d - %s # SKIP %s" % (count, what, why), flush=True)
 
 
 # running it
@@ -227,5 +212,4 @@ def main():
 
 
 main()
-print("1..%d" % count)
-sys.exit(failures != 0)
+sys.exit(taplines.done())

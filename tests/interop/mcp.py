@@ -21,6 +21,9 @@ import subprocess
 import sys
 import time
 
+import taplines
+from taplines import ok, skip
+
 place, work, mode = (os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2]), sys.argv[3])
 here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "mcp")
 assay = os.path.abspath(os.environ.get("ASSAY", "build/assay"))
@@ -31,7 +34,6 @@ inspector = modules + "/inspector/cli/build/cli.js"
 for name in [n for n in os.environ if n.lower().endswith("_proxy")]:
     del os.environ[name]  # all servers are here
 MODERN = "2026-07-28"
-count = failures = 0
 
 SERVERS = {
     "everything": ["node", modules + "/server-everything/dist/index.js", "stdio"],
@@ -68,16 +70,6 @@ OLD = [  # HTTP+SSE
     ("python", "legacy", "everything"),
     ("ts-v1", "legacy", "python"),
 ]
-
-
-def ok(good, what, why=""):
-    global count, failures
-    count += 1
-    failures += not good
-    print("%sok %d - %s" % ("" if good else "not ", count, what))
-    for line in str(why).splitlines() if not good else []:
-        print("# " + line[:1000])
-    sys.stdout.flush()
 
 
 def client_command(client, how, plan):
@@ -301,12 +293,6 @@ def check_public(found):
         ok(done.returncode == 0, "the public verifier accepts the pack of " + pack.split("/")[-4], done.stdout.decode())
 
 
-def skip(what, why):
-    global count
-    count += 1
-    print("ok %d - %s # SKIP %s" % (count, what, why))
-
-
 def inspect(row, *words):
     command = ["node", inspector, "--cli", row.dir + "/server", *words]
     return subprocess.run(command, env=row.env, timeout=60, cwd=row.dir, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -358,8 +344,7 @@ def main():
     found += check_shutdown("alone")
     found += check_shutdown("that-ignores-eof", "sh", "-c", '"$@"; sleep 60', "-")
     check_public(found if mode == "soak" else found[::4])
-    print("1..%d" % count)
-    return failures != 0
+    return taplines.done()
 
 
 if __name__ == "__main__":

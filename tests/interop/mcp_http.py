@@ -20,7 +20,9 @@ import threading
 import time
 
 import mcp
-from mcp import MODERN, assay, here, ok, read, work
+import taplines
+from mcp import MODERN, assay, here, read, work
+from taplines import ok
 
 HURRY = 60  # s
 EVERY = ("stdio", "streamable-http", "sse")
@@ -308,8 +310,7 @@ def main():
         for server in servers.values():
             server.end()
     mcp.check_public(found if mcp.mode == "soak" else found[::4])
-    print("1..%d" % mcp.count)
-    return mcp.failures != 0
+    return taplines.done()
 
 
 if __name__ == "__main__":

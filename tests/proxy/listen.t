@@ -688,6 +688,10 @@ def case_restart(c):
     same(other.call(2, n=2)["result"]["echo"], {"n": 2}, "its session is not")
     c.stop()
     same(c.outcomes(), {"forwarded": 5, "timeout:server_exit": 4}, "receipts")
+    ends = [(e["session"], e["reason"], e["status"]) for e in c.of("server_ended")]
+    sessions = [e["session"] for e in c.of("session_start")]
+    same(sorted(ends), sorted((s, "exit", 3) for s in sessions * 3),
+         "the log of each session says each end, whatever it had open")
     c.judge(packs=2)
 
 
