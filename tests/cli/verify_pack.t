@@ -246,8 +246,8 @@ copy && ln -sf /etc/passwd "$work/pack/verify_report.json"
 spoilt "a link out of the pack" E_PATH_ESCAPE
 copy && truncate -s 9M "$work/pack/pack_manifest.json"
 spoilt "a huge manifest" "larger than 8388608 bytes"
-copy && truncate -s 3G "$work/pack/receipt_pack.jsonl"
-spoilt "huge receipts" E_MANIFEST_TAMPER
+copy && truncate -s 2049M "$work/pack/receipt_pack.jsonl"
+spoilt "receipts of more bytes than an int counts" E_MANIFEST_TAMPER
 copy && head -c 4096 /dev/urandom >"$work/pack/pack_manifest.json"
 spoilt "noise as manifest" E_MANIFEST_TAMPER
 copy && head -c 65536 /dev/urandom >"$work/pack/receipt_pack.jsonl"
