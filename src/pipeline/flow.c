@@ -333,6 +333,8 @@ static int record(struct relay *r, enum direction d, struct exchange *x, str fra
     uint64_t before = log_lost_total(r->o->log);
 
     r->desk->tap.given = r->o->given ? *r->o->given : NULL;
+    if (r->o->given)
+        *r->o->given = NULL;
     r->desk->tap.own =
         d == TO_CLIENT && server->type->is_own && server->type->is_own(server, x);
     if (tap_receive(&r->desk->tap, d, frame, x, loop_now(r->loop), err) == 0)

@@ -316,6 +316,7 @@ static void close_all(struct front *f)
     loop_free(f->loop);
     policy_file_release(&f->policy);
     peek_release(&f->peek);
+    peek_release(&f->said);
     mirror_release(&f->marks);
     buf_release(&f->headers);
     buf_release(&f->body);

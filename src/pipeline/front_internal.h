@@ -145,8 +145,9 @@ struct front {
     size_t seat_count, child_count;
     struct slot *slots;
     size_t slot_count;
-    uint32_t slot_free; /* the first, and one; 0: none */
-    struct peek peek;
+    uint32_t slot_free;       /* the first, and one; 0: none */
+    struct peek peek;         /* of the message that came */
+    struct peek said;         /* of one that goes out, also while another is at hand */
     struct json *handed;      /* the index of the message that is handed on; or NULL */
     struct mirror marks;      /* arguments that tools want in headers, too */
     struct buf headers, body; /* of the answer at hand */

@@ -266,7 +266,7 @@ void visit_retry(struct visit *v, uint32_t ms)
 /* The statuses by which a stateless client knows what its server is. */
 static unsigned status_for(struct visit *v, str message)
 {
-    int code = v->stateless ? peek_error(&v->seat->front->peek, message) : 0;
+    int code = v->stateless ? peek_error(&v->seat->front->said, message) : 0;
 
     if (code == -32601)
         return 404;
@@ -390,7 +390,7 @@ static bool has_token(const struct visit *v, str token)
 
 static struct visit *by_token(struct seat *s, str message)
 {
-    str token = peek_progress(&s->front->peek, message);
+    str token = peek_progress(&s->front->said, message);
     struct visit *v = token.n ? s->visits : NULL;
 
     while (v && !has_token(v, token))

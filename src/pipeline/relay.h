@@ -60,9 +60,9 @@ struct relay_options {
     enum policy_pin pin;
     bool show_denied_tools;
 
-    /* Whoever hands messages over may have had to index one: while it is handed over,
-     * *given is that index, which may be swapped for another one. Or NULL. */
-    struct json *const *given;
+    /* Whoever hands messages over may have had to index one: then *given is that index,
+     * which may be swapped for another one. It is asked for once, and NULL afterwards. */
+    struct json **given;
 
     /* What the person should know, and packs of parts and of sessions that others left;
      * from any thread. Either may be NULL. */
