@@ -435,8 +435,8 @@ static char *put_members(char *to, const struct event *e, const struct event_pla
     return to;
 }
 
-/* An id of ours, as entropy_id() makes them, or one of a log that was checked when it was
- * read: all that may stand between quotes. */
+/* An id of ours, as entropy_id() makes them, or what stood between the quotes of one in a
+ * canonical line that was read: it may stand there again as it is. */
 static bool is_id(str id)
 {
     return id.n < ID_MAX;

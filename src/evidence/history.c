@@ -6,7 +6,6 @@
 
 #include "base/err.h"
 #include "json/json.h"
-#include "json/text.h"
 
 static void open_call_free(struct open_call *c)
 {
@@ -100,7 +99,7 @@ struct open_call *history_new_call(struct history *h, const char *id, struct err
     struct open_call *c = h->spare;
     uint64_t key;
 
-    if (!id_number(&key, str_from(id)) || !text_is_plain(str_from(id))) {
+    if (!id_number(&key, str_from(id))) {
         err_set(err, ERR_FORMAT, "'%s' is no identifier of a call", id);
         return NULL;
     }
