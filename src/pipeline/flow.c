@@ -560,7 +560,6 @@ void flow_span(struct relay *r, enum direction d, struct exchange *x, str bytes,
     UNINITIALIZED struct err err;
     struct intake *i;
 
-    err.code = ERR_NONE;
     if (r->phase == OVER || r->cut)
         return;
     err.code = ERR_NONE;
