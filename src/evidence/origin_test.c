@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "evidence/origin.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -12,31 +13,35 @@
 #include "tests/lab.h"
 #include "tests/tap.h"
 
+/* In one write, which those of others cannot fall into. */
+struct first_start {
+    struct origin origin;
+    bool new_key;
+};
+
+_Static_assert(sizeof(struct first_start) <= PIPE_BUF, "a pipe takes it whole");
+
 /* The first start of many processes at once: wait for the shot, then report the origin
  * over the pipe. */
 static void start_one(const struct lab *l, int shot, int report)
 {
-    struct origin o = { 0 };
+    struct first_start s = { 0 };
     struct err err = { 0 };
-    bool new_key = false;
     char c;
 
     if (read(shot, &c, 1) < 0 ||
-        origin_read_or_new(&o, l->audit, &l->keys, &entropy_system, 0600, &new_key,
-                           &err) < 0)
+        origin_read_or_new(&s.origin, l->audit, &l->keys, &entropy_system, 0600,
+                           &s.new_key, &err) < 0)
         fprintf(stderr, "# %s\n", err.msg);
-    if (write(report, &o, sizeof(o)) != sizeof(o) || write(report, &new_key, 1) != 1)
-        _exit(1);
-    _exit(0);
+    _exit(write(report, &s, sizeof(s)) != sizeof(s));
 }
 
 static void test_eight_first_starts(void)
 {
     struct lab l = lab_make();
-    struct origin first = { 0 }, o;
+    struct first_start first = { 0 }, s;
     struct err err = { 0 };
     int shot[2], report[2], agree = 0, keys = 0, ended = 0;
-    bool new_key;
 
     if (file_make_dirs(l.audit, 0700, &err) < 0 || pipe(shot) < 0 || pipe(report) < 0)
         exit(99);
@@ -55,21 +60,20 @@ static void test_eight_first_starts(void)
             ended++;
     }
     for (int i = 0; i < ended; i++) {
-        if (read(report[0], &o, sizeof(o)) != sizeof(o) ||
-            read(report[0], &new_key, 1) != 1)
+        if (read(report[0], &s, sizeof(s)) != sizeof(s))
             break;
         if (i == 0)
-            first = o;
-        agree += o.count == 1 && strcmp(o.name, first.name) == 0 &&
-                 note_key_equal(&o.keys[0], &first.keys[0]);
-        keys += new_key;
+            first = s;
+        agree += s.origin.count == 1 && strcmp(s.origin.name, first.origin.name) == 0 &&
+                 note_key_equal(&s.origin.keys[0], &first.origin.keys[0]);
+        keys += s.new_key;
     }
     close(report[0]);
     close(report[1]);
-    ok(agree == 8, "eight first starts agree on %s", first.name);
+    ok(agree == 8, "eight first starts agree on %s", first.origin.name);
     ok(keys <= 1, "at most one says that it made the key");
-    ok(strncmp(first.name, ORIGIN_PREFIX, strlen(ORIGIN_PREFIX)) == 0 &&
-           strlen(first.name) == strlen(ORIGIN_PREFIX) + ID_HEX,
+    ok(strncmp(first.origin.name, ORIGIN_PREFIX, strlen(ORIGIN_PREFIX)) == 0 &&
+           strlen(first.origin.name) == strlen(ORIGIN_PREFIX) + ID_HEX,
        "of the form assay.local/<16 hex>");
     lab_remove(&l);
 }

@@ -61,8 +61,8 @@ static int open_log(const struct place *p, struct log **log, struct err *err)
 
 static struct message message(const char *dir, const char *kind, str tool)
 {
-    return (struct message){ .dir = dir,
-                             .kind = kind,
+    return (struct message){ .dir = str_from(dir),
+                             .kind = str_from(kind),
                              .method = STR("tools/call"),
                              .id = STR("1"),
                              .tool = tool,
