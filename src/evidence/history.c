@@ -111,6 +111,7 @@ struct open_call *history_new_call(struct history *h, const char *id, struct err
         err_set(err, ERR_NOMEM, "no memory for a call");
         return NULL;
     }
+    call_reset(&c->call);
     set_id(c->call.id, str_from(id));
     c->key = key;
     if (map_put(&h->calls, key, c, err) < 0) {

@@ -218,9 +218,8 @@ static int put_head(struct buf *out, const struct errand *x, const struct http_h
         http_put_header(out, STR("Host"), str_from(o->url.authority), err) < 0)
         return -1;
     for (size_t i = 0; i < h->count; i++) {
-        if (errand_passes(h, i) && !is_replaced(o, http_head_name(h, i)) &&
-            http_put_same(out, h, i, err) < 0)
-            return -1;
+        if (errand_passes(h, i) && !is_replaced(o, http_head_name(h, i)))
+            http_put_same(out, h, i);
     }
     for (size_t i = 0; i < o->header_count; i++) {
         if (http_put_header(out, o->headers[i].name, o->headers[i].value, err) < 0)
@@ -307,16 +306,15 @@ static int begin_errand(struct visit *v, str body, struct err *err)
     return r;
 }
 
-void far_send(struct visit *v, str body)
+int far_send(struct visit *v, str body, struct err *err)
 {
-    UNINITIALIZED struct err err;
-    struct seat *s = v->seat;
-
-    if (begin_errand(v, body, &err) == 0)
-        return;
-    relay_lose_all(s->relay, v->exchange, &err);
+    if (begin_errand(v, body, err) == 0)
+        return 0;
     if (v->errand)
-        errand_conclude(v->errand, &err);
+        errand_conclude(v->errand, err); /* which answers, and may end the visit */
+    else
+        relay_lose_all(v->seat->relay, v->exchange, err);
+    return -1;
 }
 
 void far_read(struct errand *x, bool on)
@@ -370,8 +368,7 @@ static int side_send(struct endpoint *e, struct exchange *to, str bytes, bool en
         return err_set(err, ERR_REFUSED, "a message must be sent whole");
     if (!v || v->errand)
         return err_set(err, ERR_PEER, "the client is gone");
-    far_send(v, bytes);
-    return 0;
+    return far_send(v, bytes, err);
 }
 
 static void side_cork(struct endpoint *e, bool on)

@@ -212,7 +212,9 @@ void visit_hear(struct seat *s); /* what nobody heard goes out, if somebody list
 
 extern const struct endpoint_type front_far;
 
-void far_send(struct visit *v, str body); /* ask the server what the visit asks us */
+/* Ask the server what the visit asks us. When that fails, the client has been answered,
+ * and the visit may be gone. */
+int far_send(struct visit *v, str body, struct err *err);
 void far_read(struct errand *x, bool on); /* what its answer says */
 void far_abandon(struct errand *x);       /* its client is gone */
 void far_go_on(struct seat *s);

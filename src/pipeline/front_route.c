@@ -302,7 +302,7 @@ static void take_other(struct front *f, struct http_request *r)
         return;
     }
     v->is_delete = front_is_method(r, "DELETE");
-    far_send(v, STR(""));
+    (void)!far_send(v, STR(""), &err); /* who asked has been told */
 }
 
 static struct seat *named_seat(struct front *f, struct http_request *r)

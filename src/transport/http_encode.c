@@ -94,19 +94,15 @@ int http_put_status(struct buf *out, unsigned status, str reason, struct err *er
     return 0;
 }
 
-static int put_line(struct buf *out, str name, str value, struct err *err)
+static void put_line(struct buf *out, str name, str value)
 {
-    char *to;
+    char *to = buf_room(out, name.n + value.n + 4);
 
-    if (name.n > HTTP_HEADER_MAX || value.n + 2 > HTTP_HEADER_MAX - name.n)
-        return err_set(err, ERR_FORMAT, "this is no value of an HTTP header");
-    to = buf_room(out, name.n + value.n + 4);
     if (!to)
-        return 0; /* the buffer says so itself */
+        return; /* the buffer says so itself */
     to = str_put(str_put(to, name), STR(": "));
     to = str_put(str_put(to, value), STR("\r\n"));
     out->n = (size_t)(to - out->p);
-    return 0;
 }
 
 int http_put_header(struct buf *out, str name, str value, struct err *err)
@@ -115,12 +111,16 @@ int http_put_header(struct buf *out, str name, str value, struct err *err)
         return err_set(err, ERR_FORMAT, "this is no name of an HTTP header");
     if (!http_value_valid(value))
         return err_set(err, ERR_FORMAT, "this is no value of an HTTP header");
-    return put_line(out, name, value, err);
+    if (name.n > HTTP_HEADER_MAX || value.n + 2 > HTTP_HEADER_MAX - name.n)
+        return err_set(err, ERR_FORMAT, "this is no value of an HTTP header");
+    put_line(out, name, value);
+    return 0;
 }
 
-int http_put_same(struct buf *out, const struct http_head *h, size_t i, struct err *err)
+/* It was valid when it was read, and without its blank perhaps as long as can be. */
+void http_put_same(struct buf *out, const struct http_head *h, size_t i)
 {
-    return put_line(out, http_head_name(h, i), http_head_value(h, i), err);
+    put_line(out, http_head_name(h, i), http_head_value(h, i));
 }
 
 void http_put_end(struct buf *out)

@@ -27,8 +27,7 @@ MUST_CHECK int http_put_status(struct buf *out, unsigned status, str reason,
 MUST_CHECK int http_put_header(struct buf *out, str name, str value, struct err *err);
 
 /* Header number i of a head that was read: it is known to be one. */
-MUST_CHECK int http_put_same(struct buf *out, const struct http_head *h, size_t i,
-                             struct err *err);
+void http_put_same(struct buf *out, const struct http_head *h, size_t i);
 
 void http_put_end(struct buf *out); /* the empty line */
 

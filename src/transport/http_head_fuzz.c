@@ -47,11 +47,11 @@ static bool write_head(struct buf *out, const struct http_head *h)
 
         must((http_put_header(out, name, value, &err) == 0) == fits);
         n = out->n - from;
-        must((http_put_same(out, h, i, &err) == 0) == fits);
-        must(out->n == from + 2 * n && memcmp(out->p + from, out->p + from + n, n) == 0);
-        out->n -= n;
         if (!fits)
             return false;
+        http_put_same(out, h, i);
+        must(out->n == from + 2 * n && memcmp(out->p + from, out->p + from + n, n) == 0);
+        out->n -= n;
     }
     http_put_end(out);
     return out->n <= HTTP_HEAD_MAX;

@@ -128,6 +128,32 @@ def case_headers(c):
     c.judge()
 
 
+def case_longest(c):
+    """A header as long as can be passes; a target that becomes too long for the server does not,
+    and nothing says that it was sent."""
+    server = served(lambda server, request, s: reply(s, result(request)))
+    c.listen(server.url() + "?key=" + "k" * 4000)
+    client = c.client()
+    conn = client.connect()
+    body = json.dumps(tool(1)).encode()
+    head = (f"POST /mcp%s HTTP/1.1\r\nHost: {conn.host}\r\nAccept: application/json, "
+            f"text/event-stream\r\nContent-Type: application/json\r\nMcp-Session-Id: s1\r\n"
+            f"Content-Length: {len(body)}\r\n%s\r\n")
+    conn.socket.sendall((head % ("", "X:" + "a" * 16382 + "\r\n")).encode() + body)
+    same(conn.answer().message()["id"], 1, "the longest header")
+    same(len(server.seen[-1].headers["x"]), 16382, "passes")
+    conn.socket.sendall((head % ("?" + "q" * 5000, "")).encode() + body)
+    answer = conn.answer()
+    same((answer.status, answer.code()), (200, -31006), "no target that long")
+    same(client.call(3)["id"], 3, "the next call is answered")
+    c.stop()
+    same(c.outcomes(), {"forwarded": 2, "timeout:server_exit": 1}, "receipts")
+    calls = [e["call"] for e in c.of("request_received") if e.get("call")]
+    same([e["call"] for e in c.of("request_forwarded") if "call" in e],
+         [calls[0], calls[2]], "what was not sent is not said to be")
+    c.judge(packs=None)
+
+
 def case_authorization(c):
     server = served(lambda server, request, s: reply(s, result(request)))
     c.listen(server.url())
