@@ -276,13 +276,25 @@ static void cut_short(struct relay *r, enum direction d, struct exchange *x)
         r->side[d]->type->cut(r->side[d], x);
 }
 
+/* Does it have the shape of a message? It may be one that only we cannot read. */
+static bool is_shaped(const struct intake_result *m)
+{
+    str s = m->pass;
+    bool whole = s.n && s.p[s.n - 1] == '\n';
+
+    while (s.n && (*s.p == ' ' || *s.p == '\t'))
+        s = str_skip(s, 1);
+    return whole && (m->streamed || *s.p == '{' || *s.p == '[');
+}
+
 /* A line that is no JSON, of a server that chats or died in its middle: on stdio it goes
  * on as it came, but there is no way to send it where messages are sent, not lines. */
 static bool withhold_noise(struct relay *r, enum direction d, struct exchange *x,
                            const struct intake_result *m)
 {
     if (d == TO_SERVER || !has_lines(r, TO_SERVER) || has_lines(r, TO_CLIENT) ||
-        !tap_is_no_json(&r->desk->tap) || (m->streamed && relay_is_gated(r)))
+        !tap_is_no_json(&r->desk->tap) || is_shaped(m) ||
+        (m->streamed && relay_is_gated(r)))
         return false;
     if (!r->said_noise)
         relay_say(r, "the server wrote a line that is no message; it is for nobody");

@@ -667,6 +667,17 @@ def case_half_a_line(c):
     c.judge(packs=None)
 
 
+def case_latin(c):
+    """An answer that only a strict reader cannot read goes on as it is."""
+    c.listen("tools", "--shutdown-timeout", "1")
+    client = c.client()
+    said = client.send("POST", tool(8, "latin")).file
+    ok(any(b"caf\xe9" in line for line in iter(said.readline, b"")), "as it came")
+    same(client.call(9)["id"], 9, "the next")
+    c.stop()
+    c.judge(packs=None)
+
+
 def case_restart(c):
     """A shared server that dies is started again, later each time."""
     c.listen("tools", "--share-child")

@@ -326,6 +326,8 @@ def tools(path):
             for n in range(arguments["count"]):
                 tell("notifications/message", {"level": "info", "data": "z" * arguments["size"]})
             return {"content": []}
+        if name == "latin":  # an answer that is not UTF-8
+            return say(b'{"jsonrpc":"2.0","id":%d,"result":{"content":"caf\xe9"}}\n' % m["id"])
         if name == "roots":
             asked[f"q{len(asked)}"] = m
             return tell("roots/list", {}, f"q{len(asked) - 1}")
