@@ -93,7 +93,7 @@ struct assay_log_options {
 };
 
 /* Open the log of an audit directory, or begin one, with the active signing key. Many
- * processes may have it open. */
+ * processes may have it open; after a fork() the new one opens it for itself. */
 ASSAY_API int assay_log_open(struct assay_log **out,
                              const struct assay_log_options *options,
                              struct assay_error *error);
@@ -135,8 +135,8 @@ ASSAY_API const char *assay_session_id(const struct assay_session *session);
 
 /* Append an event that is not of a call. `type` is one of those in docs/log.md, except
  * those that other functions here write; `members` is a JSON object with its members
- * (strings, integers, booleans, arrays of strings). What does not belong to the type's
- * form is refused. */
+ * (strings, integers, booleans, arrays of strings; names of letters, digits and '_').
+ * What does not belong to the type's form is refused. */
 ASSAY_API int assay_session_event(struct assay_session *session, const char *type,
                                   const char *members, size_t length,
                                   struct assay_error *error);

@@ -61,12 +61,26 @@ static int add_texts(struct event *e, const char *name, const struct json *j,
     return 0;
 }
 
+/* As all names in the log are: they need no escapes, and sort as bytes. */
+static bool is_name(const char *name)
+{
+    size_t n = 0;
+
+    while ((name[n] >= 'a' && name[n] <= 'z') || (name[n] >= 'A' && name[n] <= 'Z') ||
+           (name[n] >= '0' && name[n] <= '9') || name[n] == '_')
+        n++;
+    return n > 0 && name[n] == '\0';
+}
+
 static int add_member(struct event *e, const char *name, const struct json *j,
                       uint32_t node, struct arena *arena, struct err *err)
 {
     CLEANUP(buf_release) struct buf text = { .max = EVENT_LINE_MAX };
     int64_t number;
 
+    if (!is_name(name))
+        return err_set(err, ERR_FORMAT,
+                       "the name of a member is letters, digits and '_', not '%s'", name);
     if (is_taken(name))
         return err_set(err, ERR_FORMAT, "'%s' is not for the caller to set", name);
     if (json_is(j, node, JSON_ARRAY))

@@ -290,6 +290,11 @@ static void test_events_are_checked_as_a_reader_would(void)
         { "heartbeat", "{\"x\":{}}", false },
         { "heartbeat", "{\"x\":1,\"x\":2}", false },
         { "heartbeat", "{\"x\\u0000y\":1}", false },
+        { "heartbeat", "{\"a_B9\":1}", true },
+        { "heartbeat", "{\"\":1}", false },
+        { "heartbeat", "{\"x-y\":1}", false },
+        { "heartbeat", "{\"\xc3\xa9\":1}", false },
+        { "heartbeat", "{\"n\\\":0,\\\"o\":1}", false },
         { "heartbeat", "[]", false },
         { "heartbeat", "", false },
     };
