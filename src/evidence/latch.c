@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -73,18 +74,17 @@ static struct flock lock_of(unsigned slot)
                            .l_len = 1 };
 }
 
-/* Two mappings of a file are the same memory, and no other machine has it. */
+/* Two mappings of a file are the same memory, no other machine has it, and to write to
+ * one needs no room that a full disk does not have (btrfs and its like write elsewhere
+ * each time). */
 static bool is_local(int fd)
 {
     static const uint32_t local[] = {
         0xEF53,     /* ext2, ext3, ext4 */
         0x58465342, /* xfs */
-        0x9123683E, /* btrfs */
         0x01021994, /* tmpfs */
-        0xF2F52010, /* f2fs */
         0x794C7630, /* overlayfs */
         0x2FC12FC1, /* zfs */
-        0xCA451A4E, /* bcachefs */
     };
     struct statfs fs;
 
@@ -142,8 +142,27 @@ void latch_break(struct latch *l)
         atomic_compare_exchange_strong(&l->file->word, &word, word & ~HELD);
 }
 
+/* How many forks lie behind this process, since it first opened a latch. */
+static _Atomic unsigned forks;
+
+static void count_fork(void)
+{
+    forks++;
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, count_fork);
+}
+
+bool latch_is_inherited(const struct latch *l)
+{
+    return l->forks != atomic_load_explicit(&forks, memory_order_relaxed);
+}
+
 int latch_open(struct latch *l, int fd, struct err *err)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     struct latch made = { .fd = fd };
     uint64_t count;
     unsigned slot;
@@ -151,7 +170,9 @@ int latch_open(struct latch *l, int fd, struct err *err)
 
     if (p == MAP_FAILED)
         return err_errno(err, "cannot map the lock file");
+    pthread_once(&once, watch_forks);
     made.file = p;
+    made.forks = forks;
     count = atomic_fetch_add(&made.file->opened, 1);
     if (take_slot(fd, count, &slot, err) < 0) {
         latch_close(&made);

@@ -35,7 +35,8 @@ struct latch_file;
 struct latch {
     int fd; /* borrowed; its open file description is this user's alone */
     struct latch_file *file;
-    uint64_t ours; /* the word when we let go */
+    uint64_t ours;  /* the word when we let go */
+    unsigned forks; /* that led to the process that opened it */
 };
 
 /* Is this file on a file system where a latch works? */
@@ -62,6 +63,10 @@ void latch_free(struct latch *l);
 
 /* When it has been busy for a while: take it away from a holder that is no more. */
 void latch_break(struct latch *l);
+
+/* Are we a fork of the process that opened it? Then it must not be used: the two would
+ * take each other for themselves. */
+bool latch_is_inherited(const struct latch *l);
 
 pid_t latch_holder(const struct latch *l); /* or the last one; a hint for a message */
 

@@ -82,6 +82,10 @@ int log_lock(struct log *log, struct err *err)
     enum latch_taken taken;
     struct timespec until;
 
+    if (latch_is_open(&log->latch) && latch_is_inherited(&log->latch))
+        return err_set(err, ERR_REFUSED,
+                       "this log was opened before a fork; the new process must open it "
+                       "itself");
     if (hold.log == log && hold.kept) {
         log->locked = true;
         return 0;

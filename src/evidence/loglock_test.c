@@ -254,6 +254,28 @@ static void test_dead_holder(void)
     lab_remove(&l);
 }
 
+/* Two processes that take each other for one would write the same places. */
+static void test_fork_must_open_it_itself(void)
+{
+    struct lab l = lab_make();
+    struct err err = { 0 };
+    struct log *log = lab_open(&l, &err);
+    bool marks[2] = { false };
+    pid_t pid;
+    int status;
+
+    ok(log && lab_append(log, 0, NULL, &err) == 0, "append: %s", err.msg);
+    pid = fork();
+    if (pid == 0)
+        _exit(lab_append(log, 1, NULL, &err) < 0 && err.code == ERR_REFUSED ? 0 : 1);
+    waitpid(pid, &status, 0);
+    ok(status == 0, "a fork is refused");
+    ok(lab_append(log, 1, NULL, &err) == 0, "the first process is not: %s", err.msg);
+    ok(log_close(log, &err) == 0, "close: %s", err.msg);
+    ok(walk_log(&l, marks, 2) == 4 && all_marked(marks, 2), "one chain");
+    lab_remove(&l);
+}
+
 static void test_stopped_holder(void)
 {
     struct lab l = lab_make();
@@ -324,6 +346,7 @@ static void test_garbled_lock_file_is_refused(void)
 int main(void)
 {
     test_dead_holder();
+    test_fork_must_open_it_itself();
     test_stopped_holder();
     test_empty_lock_file_is_flocked();
     test_garbled_lock_file_is_refused();

@@ -389,33 +389,52 @@ static int remake_lock(const struct log *log, const char *name, int *fd, struct 
     return *fd < 0 ? -1 : 0;
 }
 
-/* One that is no lock file any more, or none for this file system, is emptied. */
-static int remake_latch(struct log *log, bool missing, struct err *err)
+/* A new one, which has its kind when it gets its name: who comes meanwhile finds either
+ * none or this one. */
+static int replace_lock(struct log *log, const char *path, struct err *err)
 {
-    bool latch = false;
+    char temp[FILE_PATH_MAX];
+    int r;
+
+    if (path_join(temp, log->log_dir, ".lock.new", err) < 0)
+        return -1;
+    unlink(temp);
+    log->lock_fd =
+        file_open(temp, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, log->file_mode, err);
+    if (log->lock_fd < 0)
+        return -1;
+    r = latch_fits(log->lock_fd) ? latch_make(log->lock_fd, err) : 0;
+    if (r == 0 && rename(temp, path) < 0)
+        r = err_errno(err, "cannot rename to '%s'", path);
+    if (r < 0)
+        unlink(temp);
+    return r;
+}
+
+/* Is it there, a lock file, and one for this file system? */
+static bool is_good_lock(int fd)
+{
+    bool latch;
     struct err ignored;
 
-    if (latch_is(log->lock_fd, &latch, &ignored) < 0 ||
-        (latch && !latch_fits(log->lock_fd))) {
-        if (file_set_size(log->lock_fd, 0, err) < 0)
-            return -1;
-        missing = true;
-    }
-    if (missing && choose_kind(log, err) < 0)
-        return -1;
-    return open_latch(log, err);
+    return fd >= 0 && latch_is(fd, &latch, &ignored) == 0 && (!latch || latch_fits(fd));
 }
 
 static int remake_locks(struct log *log, struct err *err)
 {
     char path[FILE_PATH_MAX];
-    bool missing;
 
     if (path_join(path, log->log_dir, "lock", err) < 0)
         return -1;
-    missing = access(path, F_OK) < 0;
-    if (remake_lock(log, "lock", &log->lock_fd, err) < 0 || log_know_lock(log, err) < 0 ||
-        remake_latch(log, missing, err) < 0)
+    log->lock_fd = file_open(path, O_RDWR | O_NOFOLLOW, 0, err);
+    if (log->lock_fd < 0 && err->code != ERR_NOTFOUND)
+        return -1;
+    if (!is_good_lock(log->lock_fd)) {
+        file_close(&log->lock_fd);
+        if (replace_lock(log, path, err) < 0)
+            return -1;
+    }
+    if (log_know_lock(log, err) < 0 || open_latch(log, err) < 0)
         return -1;
     return remake_lock(log, "checkpoint.lock", &log->checkpoint_fd, err);
 }
