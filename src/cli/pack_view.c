@@ -180,7 +180,7 @@ static void print_reason(const struct json *j)
                                          "outcome_reason" };
     CLEANUP(buf_release) struct buf text = { .max = 4096 };
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    for (size_t i = 0; i < COUNT(names); i++) {
         uint32_t node = json_member(j, JSON_ROOT, str_from(names[i]));
 
         if (node == JSON_NONE || json_is(j, node, JSON_NULL))
