@@ -340,6 +340,7 @@ static int open_child(struct relay *r, struct err *err)
         return -1;
     if (stdio_open(&l->side, r->loop, from, to, false, &server_events, r, err) < 0)
         return -1;
+    l->side.out.gathers = r->start.client != NULL; /* one of many sessions */
     r->side[TO_SERVER] = &l->side.endpoint;
     return 0;
 }

@@ -218,6 +218,7 @@ static int start(struct share *s, struct err *err)
         return -1;
     }
     s->started = loop_now(s->o.loop);
+    s->side.out.gathers = true;
     s->silent = s->said_bad = s->awake = false;
     if (s->corks)
         s->side.endpoint.type->cork(&s->side.endpoint, true);

@@ -36,7 +36,8 @@ static void handle_readable(struct channel *s)
 
 static void update_watch(struct channel *s)
 {
-    bool owes = s->queue.n > s->sent && !s->broken && !s->corked;
+    bool owes =
+        s->queue.n > s->sent && !s->broken && !s->corked && !loop_chore_is_set(&s->flush);
 
     if (s->watch)
         loop_watch_set(s->watch, (s->reading && !s->ended ? LOOP_READABLE : 0u) |
@@ -93,6 +94,17 @@ static void handle_writable(struct channel *s)
         s->events->on_drained(s->ctx);
 }
 
+/* The end of the turn. */
+static void on_flush(void *ctx)
+{
+    struct channel *s = ctx;
+
+    if (s->broken || s->corked || s->queue.n == s->sent)
+        return;
+    handle_writable(s);
+    update_watch(s);
+}
+
 static void on_ready(void *ctx, unsigned events)
 {
     struct channel *s = ctx;
@@ -145,6 +157,8 @@ int channel_open(struct channel *s, struct loop *l, int fd, bool keep,
 {
     *s = (struct channel){ .fd = -1,
                            .saved_flags = -1,
+                           .loop = l,
+                           .flush = { .run = on_flush, .ctx = s },
                            .events = events,
                            .ctx = ctx,
                            .queue = { .max = CHANNEL_QUEUE_MAX } };
@@ -173,13 +187,35 @@ static void forget_sent(struct channel *s)
     s->sent = 0;
 }
 
+/* It has become too much to wait for more. As if it had just been written. */
+static int flush_now(struct channel *s, struct err *err)
+{
+    ssize_t n;
+
+    loop_chore_cancel(s->loop, &s->flush);
+    n = write_some(s, str_skip(buf_str(&s->queue), s->sent));
+    if (n < 0) {
+        s->broken = true;
+        return err_errno(err, "write");
+    }
+    s->sent += (size_t)n;
+    if (s->sent == s->queue.n) {
+        buf_reset(&s->queue);
+        s->sent = 0;
+    }
+    update_watch(s);
+    return 0;
+}
+
 int channel_write(struct channel *s, str bytes, struct err *err)
 {
     ssize_t n = 0;
 
     if (s->broken || s->fd < 0 || s->closing || s->shutting)
         return err_set(err, ERR_PEER, "the other side is gone");
-    if (s->queue.n == 0 && !s->corked)
+    if (s->gathers && bytes.n <= CHANNEL_GATHER_MAX && s->queue.n == 0)
+        loop_chore_set(s->loop, &s->flush);
+    else if (s->queue.n == 0 && !s->corked)
         n = write_some(s, bytes);
     if (n < 0) {
         s->broken = true;
@@ -193,6 +229,8 @@ int channel_write(struct channel *s, str bytes, struct err *err)
         return err_set(err, ERR_LIMIT,
                        "the other side does not read: %zu bytes wait for it",
                        CHANNEL_QUEUE_MAX);
+    if (loop_chore_is_set(&s->flush) && !s->corked && s->queue.n > CHANNEL_GATHER_MAX)
+        return flush_now(s, err);
     update_watch(s);
     return 0;
 }
@@ -200,10 +238,14 @@ int channel_write(struct channel *s, str bytes, struct err *err)
 void channel_cork(struct channel *s, bool on)
 {
     s->corked = on;
-    if (!on && s->fd >= 0 && !s->broken && s->queue.n > s->sent) {
-        handle_writable(s);
-        update_watch(s);
+    if (on || s->fd < 0 || s->broken || s->queue.n == s->sent)
+        return;
+    if (s->gathers && s->queue.n <= CHANNEL_GATHER_MAX) {
+        loop_chore_set(s->loop, &s->flush);
+        return;
     }
+    handle_writable(s);
+    update_watch(s);
 }
 
 size_t channel_queued(const struct channel *s)
@@ -233,8 +275,19 @@ void channel_trim(struct channel *s)
         buf_release(&s->queue);
 }
 
+/* What was written was written, though it has waited for the turn's end. */
+static void give_up_gathering(struct channel *s)
+{
+    if (!loop_chore_is_set(&s->flush))
+        return;
+    loop_chore_cancel(s->loop, &s->flush);
+    if (!s->broken && s->fd >= 0)
+        (void)write_some(s, str_skip(buf_str(&s->queue), s->sent));
+}
+
 void channel_close(struct channel *s)
 {
+    give_up_gathering(s);
     loop_watch_free(s->watch);
     s->watch = NULL;
     if (s->fd >= 0 && s->saved_flags >= 0)

@@ -22,6 +22,7 @@ struct err;
 
 #define CHANNEL_READ_BYTES ((size_t)64 << 10) /* of one read */
 #define CHANNEL_QUEUE_MAX  ((size_t)80 << 20) /* bytes that one stream may owe */
+#define CHANNEL_GATHER_MAX ((size_t)32 << 10) /* bytes that wait for the turn's end */
 
 /* Called from the loop. A NULL hook is left out. */
 struct channel_events {
@@ -34,11 +35,15 @@ struct channel_events {
 struct channel {
     int fd;
     int saved_flags; /* to restore, where the descriptor is shared with others; -1 */
+    struct loop *loop;
     struct loop_watch *watch;
+    struct loop_chore flush; /* what was gathered waits for it */
     const struct channel_events *events;
     void *ctx;
     bool reading, ended, broken, closing, corked, shutting;
     bool is_socket; /* as its owner knows: there are shorter ways than read and write */
+    bool gathers;   /* as its owner wants: what a turn of the loop writes goes out at its
+                       end, see channel_write() */
     struct buf queue;
     size_t sent;    /* of the queue */
     uint64_t taken; /* bytes that the other side took, of all */
@@ -53,10 +58,13 @@ MUST_CHECK int channel_open(struct channel *s, struct loop *l, int fd, bool keep
 void channel_read(struct channel *s, bool on); /* begin or stop reading */
 
 /* Write or queue all of it. -1 when the other side is gone or CHANNEL_QUEUE_MAX is full.
- */
+ * With `gathers` up to CHANNEL_GATHER_MAX bytes are only queued until the loop has seen
+ * to all that is ready: each write may wake somebody who takes the processor from us.
+ * That the other side is gone is then found out later. */
 MUST_CHECK int channel_write(struct channel *s, str bytes, struct err *err);
 
-/* While corked nothing is written, only queued: many small messages, one write. */
+/* While corked nothing is written, only queued: many small messages, one write. What
+ * gathers goes out at the end of the turn in which it is uncorked. */
 void channel_cork(struct channel *s, bool on);
 size_t channel_queued(const struct channel *s);
 

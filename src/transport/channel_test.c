@@ -171,9 +171,166 @@ static void test_uncork_to_a_slow_reader(void)
     close_both(&b);
 }
 
+/* What is written in a turn of the loop goes out at its end. */
+
+static void write_twice(void *ctx)
+{
+    struct both *b = ctx;
+
+    ok(says(b, "a") && says(b, "b") && reads(b, ""), "gathered: it waits");
+    ok(channel_queued(&b->out) == 2, "and is counted");
+}
+
+static void run_turn(struct both *b, void (*turn)(void *ctx))
+{
+    struct loop_timer *timer;
+    struct err err = { 0 };
+
+    b->out.gathers = true;
+    if (loop_timer_new(&timer, b->loop, turn, b, &err) < 0) {
+        printf("Bail out! %s\n", err.msg);
+        exit(1);
+    }
+    loop_timer_set(timer, 0, false);
+    loop_run(b->loop);
+    loop_timer_free(timer);
+}
+
+static void test_gather(void)
+{
+    struct both b;
+
+    open_both(&b);
+    run_turn(&b, write_twice);
+    ok(reads(&b, "ab") && b.drained == 1, "at the end of the turn all of it goes");
+    close_both(&b);
+}
+
+static void write_and_stop(void *ctx)
+{
+    struct both *b = ctx;
+
+    ok(says(b, "last"), "written in the turn that is the last");
+    loop_stop(b->loop);
+}
+
+static void write_and_close(void *ctx)
+{
+    struct both *b = ctx;
+
+    ok(says(b, "said") && reads(b, ""), "it waits");
+    channel_close(&b->out);
+    ok(reads(b, "said") && reads(b, "EOF"), "what was said was said before the end");
+}
+
+static void write_and_finish(void *ctx)
+{
+    struct both *b = ctx;
+
+    ok(says(b, "bye"), "it waits");
+    channel_finish(&b->out);
+    ok(b->out.fd >= 0 && !says(b, "more"), "the end waits behind it");
+}
+
+static void test_gather_at_the_end(void)
+{
+    struct both b;
+
+    open_both(&b);
+    run_turn(&b, write_and_stop);
+    ok(reads(&b, "last"), "it went out all the same");
+    close_both(&b);
+    open_both(&b);
+    run_turn(&b, write_and_close);
+    close_both(&b);
+    open_both(&b);
+    run_turn(&b, write_and_finish);
+    ok(reads(&b, "bye") && reads(&b, "EOF"), "and comes with it");
+    close_both(&b);
+}
+
+static void write_to_nobody(void *ctx)
+{
+    struct both *b = ctx;
+
+    close(b->from);
+    b->from = -1;
+    ok(says(b, "x") && b->broken == 0, "gathered, nobody knows yet");
+}
+
+static void test_gather_for_nobody(void)
+{
+    struct both b;
+
+    open_both(&b);
+    run_turn(&b, write_to_nobody);
+    ok(b.broken == 1 && !says(&b, "y"), "that nobody reads is told once");
+    close_both(&b);
+}
+
+static void write_much(void *ctx)
+{
+    static char many[CHANNEL_GATHER_MAX + 1];
+    struct both *b = ctx;
+    struct err err;
+
+    memset(many, 'm', sizeof(many));
+    ok(channel_write(&b->out, str_of(many, sizeof(many) - 1), &err) == 0 &&
+           channel_queued(&b->out) == CHANNEL_GATHER_MAX,
+       "as much as may wait does");
+    ok(says(b, "1") && channel_queued(&b->out) == 0, "a byte more, and all goes at once");
+    while (read(b->from, many, sizeof(many)) > 0)
+        continue;
+    ok(channel_write(&b->out, str_of(many, sizeof(many)), &err) == 0 &&
+           channel_queued(&b->out) == 0,
+       "what is larger does not wait at all");
+}
+
+static void test_gather_much(void)
+{
+    struct both b;
+
+    open_both(&b);
+    run_turn(&b, write_much);
+    close_both(&b);
+}
+
+static void cork_and_write(void *ctx)
+{
+    struct both *b = ctx;
+
+    channel_cork(&b->out, true);
+    ok(says(b, "c"), "corked");
+}
+
+static void uncork(void *ctx)
+{
+    struct both *b = ctx;
+
+    channel_cork(&b->out, false);
+    ok(reads(b, ""), "uncorked, it waits for the end of the turn");
+}
+
+static void test_gather_corked(void)
+{
+    struct both b;
+
+    open_both(&b);
+    run_turn(&b, cork_and_write);
+    ok(reads(&b, ""), "the end of the turn is not enough for what is corked");
+    run_turn(&b, uncork);
+    ok(reads(&b, "c"), "then it goes");
+    close_both(&b);
+}
+
 int main(void)
 {
     signal(SIGPIPE, SIG_IGN);
+    test_gather();
+    test_gather_at_the_end();
+    test_gather_for_nobody();
+    test_gather_much();
+    test_gather_corked();
     test_cork();
     test_finish_while_corked();
     test_reader_goes_while_corked();

@@ -133,8 +133,10 @@ static void on_bytes(void *ctx, str bytes)
         if (!take_head(c, &bytes))
             return;
     }
-    if (c->has_head && take_body(c, &bytes) && c->body.framing != HTTP_BODY_LENGTH)
+    if (c->has_head && take_body(c, &bytes) && c->body.framing != HTTP_BODY_LENGTH) {
         http_head_free(&c->head); /* its body may last for days */
+        link_trim(&c->link);
+    }
 }
 
 static void on_open(void *ctx)
@@ -199,17 +201,16 @@ int http_conn_request(struct http_conn *c, str head, str body,
     http_head_reset(c->head);
     c->events = events;
     c->first.max = FIRST_MAX;
-    if (!c->link.open || body.n) {
+    if (c->link.open) {
+        if (link_write(&c->link, head, err) < 0 ||
+            (body.n && link_write(&c->link, body, err) < 0))
+            return -1;
+    } else {
         buf_add(&c->first, head);
         buf_add(&c->first, body);
         if (buf_check(&c->first, "a request", err) < 0)
             return -1;
-        head = buf_str(&c->first);
     }
-    if (c->link.open && link_write(&c->link, head, err) < 0)
-        return -1;
-    if (c->link.open)
-        buf_release(&c->first);
     c->ctx = ctx;
     return 0;
 }

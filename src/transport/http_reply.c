@@ -24,37 +24,6 @@ void served_send(struct served *c, str bytes)
         served_die(c);
 }
 
-/* What the link has to tell of it, it tells the owner later. */
-void served_flush(struct served *c)
-{
-    if (!c->corked)
-        return;
-    c->corked = false;
-    c->flushing = true;
-    link_cork(&c->link, false);
-    c->flushing = false;
-    if (c->forgotten && !c->dead)
-        link_trim(&c->link);
-}
-
-/* Several small things of one turn are one write. What already waits for its reader is a
- * write of its own anyway. */
-static void gather(struct served *c)
-{
-    if (c->corked || c->dead || link_queued(&c->link) > 0)
-        return;
-    c->corked = true;
-    link_cork(&c->link, true);
-    served_attend(c);
-}
-
-static void send_gathered(struct served *c, str bytes)
-{
-    served_send(c, bytes);
-    if (!c->dead && c->corked && link_queued(&c->link) > JOIN_MAX)
-        served_flush(c);
-}
-
 /* --- heads --- */
 
 /* Made once a second, in English whatever the locale. 1970 began on a Thursday. */
@@ -171,7 +140,6 @@ void http_reply_begin(struct http_request *r, unsigned status, str headers,
         served_die(c);
         return;
     }
-    gather(c);
     served_send(c, buf_str(&c->server->scratch));
 }
 
@@ -182,7 +150,7 @@ static void add_chunk(struct served *c, str bytes)
     buf_reset(out);
     if (bytes.n <= JOIN_MAX) {
         http_chunk_add(out, bytes);
-        send_gathered(c, buf_str(out));
+        served_send(c, buf_str(out));
         return;
     }
     http_chunk_open(out, bytes.n);
@@ -190,7 +158,7 @@ static void add_chunk(struct served *c, str bytes)
     served_send(c, bytes);
     buf_reset(out);
     http_chunk_close(out);
-    send_gathered(c, buf_str(out));
+    served_send(c, buf_str(out));
 }
 
 void http_reply_add(struct http_request *r, str bytes)
@@ -199,7 +167,6 @@ void http_reply_add(struct http_request *r, str bytes)
 
     if (!c->open || !c->begun || c->dead || c->bodiless || bytes.n == 0)
         return;
-    gather(c);
     if (c->chunked) {
         add_chunk(c, bytes);
         return;
@@ -208,7 +175,7 @@ void http_reply_add(struct http_request *r, str bytes)
         bytes = str_first(bytes, c->left < SIZE_MAX ? (size_t)c->left : SIZE_MAX);
         c->left -= bytes.n;
     }
-    send_gathered(c, bytes);
+    served_send(c, bytes);
 }
 
 void http_reply_end(struct http_request *r)
@@ -223,7 +190,6 @@ void http_reply_end(struct http_request *r)
     }
     if (c->chunked && !c->bodiless)
         served_send(c, STR("0\r\n\r\n"));
-    served_flush(c);
     served_answered(c);
 }
 
@@ -233,11 +199,8 @@ void http_reply_abort(struct http_request *r)
 
     if (!c->open)
         return;
-    if (!c->dead && c->begun) {
-        served_flush(c); /* what was said was said */
-        if (!c->dead && c->until_close)
-            link_reset(&c->link); /* a plain end would make it look whole */
-    }
+    if (!c->dead && c->begun && c->until_close)
+        link_reset(&c->link); /* a plain end would make it look whole */
     served_die(c);
     served_answered(c);
 }
@@ -273,6 +236,6 @@ void http_request_forget(struct http_request *r)
     http_head_free(&c->head);
     r->head = &none;
     c->forgotten = true;
-    if (!c->dead && !c->corked)
+    if (!c->dead)
         link_trim(&c->link);
 }

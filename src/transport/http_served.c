@@ -46,9 +46,6 @@ void served_linger(struct served *c)
 {
     if (c->lingering || c->dead)
         return;
-    served_flush(c);
-    if (c->dead)
-        return;
     c->lingering = true;
     buf_release(&c->in);
     served_drop_body(c);
@@ -351,10 +348,9 @@ static void on_drained(void *ctx)
 {
     struct served *c = ctx;
 
-    if (c->flushing) {
-        c->drained = true;
-        served_attend(c);
-    } else if (c->lingering) {
+    if (c->forgotten)
+        link_trim(&c->link);
+    if (c->lingering) {
         if (c->eof)
             served_die(c);
     } else if (c->open) {

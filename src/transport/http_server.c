@@ -101,10 +101,7 @@ static void free_served(struct served *c)
 static void look_after(struct served *c)
 {
     struct http_server *s = c->server;
-    bool drained;
 
-    if (!c->dead)
-        served_flush(c);
     if (c->dead) {
         if (c->open) {
             s->open_requests--;
@@ -114,10 +111,7 @@ static void look_after(struct served *c)
         free_served(c);
         return;
     }
-    drained = c->drained;
-    c->drained = c->due = false;
-    if (drained)
-        served_events.on_drained(c);
+    c->due = false;
     served_resume(c);
 }
 

@@ -38,9 +38,6 @@ struct served {
     bool dead;      /* its link is closed */
     bool lingering; /* all is answered; what still comes is passed over */
     bool eof;       /* the client will send no more */
-    bool corked;    /* bytes wait for the turn's end */
-    bool flushing;  /* what the link tells now, it tells inside of the owner's call */
-    bool drained;   /* ...and this is what it told */
     bool serving;   /* serve() is below us */
 
     /* the request */
@@ -106,7 +103,6 @@ void served_drop_body(struct served *c);
 
 /* --- http_reply.c --- */
 
-void served_flush(struct served *c); /* write what is corked */
 void served_send(struct served *c, str bytes);
 
 #endif

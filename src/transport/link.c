@@ -277,7 +277,7 @@ static void begin(struct link *l)
         end(l, &err);
         return;
     }
-    l->has_channel = l->channel.is_socket = true;
+    l->has_channel = l->channel.is_socket = l->channel.gathers = true;
     channel_read(&l->channel, l->reading);
     if (!o->options.trust)
         become_open(l);
@@ -474,7 +474,7 @@ int link_accept(struct link *l, struct loop *loop, int fd, struct tls_identity *
                         .open = !identity };
     if (channel_open(&l->channel, loop, fd, false, &channel_events, l, err) < 0)
         return -1;
-    l->has_channel = l->channel.is_socket = true;
+    l->has_channel = l->channel.is_socket = l->channel.gathers = true;
     if (identity && tls_accept(&l->tls, identity, err) < 0) {
         link_close(l);
         return -1;
@@ -514,12 +514,6 @@ bool link_is_cut(const struct link *l, bool half)
     struct pollfd p = { .fd = l->channel.fd, .events = half ? POLLRDHUP : 0 };
 
     return l->has_channel && poll(&p, 1, 0) > 0 && p.revents;
-}
-
-void link_cork(struct link *l, bool on)
-{
-    if (l->has_channel)
-        channel_cork(&l->channel, on);
 }
 
 void link_trim(struct link *l)

@@ -74,10 +74,11 @@ MUST_CHECK int link_accept(struct link *l, struct loop *loop, int fd,
                            const struct link_events *events, void *ctx, struct err *err);
 
 void link_read(struct link *l, bool on); /* on from the beginning */
-MUST_CHECK int link_write(struct link *l, str bytes, struct err *err); /* once open */
+
+/* Once open. What is small goes out at the end of the loop's turn. */
+MUST_CHECK int link_write(struct link *l, str bytes, struct err *err);
 size_t link_queued(const struct link *l);
 uint64_t link_taken(const struct link *l); /* bytes that left, of all, as they left */
-void link_cork(struct link *l, bool on);   /* see channel_cork() */
 void link_trim(struct link *l);            /* see channel_trim() */
 
 /* The peer has reset it; or, if `half`, has closed its direction behind what is not read

@@ -8,6 +8,8 @@
 
 struct loop {
     uv_loop_t uv;
+    uv_prepare_t before_wait;
+    struct loop_chore *chores, **last_chore;
 };
 
 static int fail(struct err *err, const char *what, int code)
@@ -19,6 +21,60 @@ static int no_memory(struct err *err)
 {
     return err_set(err, ERR_NOMEM, "no memory for the event loop");
 }
+
+/* --- chores --- */
+
+static void take_out(struct loop *l, struct loop_chore *c)
+{
+    *c->at = c->next;
+    if (c->next)
+        c->next->at = c->at;
+    else
+        l->last_chore = c->at;
+    c->at = NULL;
+}
+
+void loop_chore_set(struct loop *l, struct loop_chore *c)
+{
+    if (c->at)
+        return;
+    c->next = NULL;
+    c->at = l->last_chore;
+    *c->at = c;
+    l->last_chore = &c->next;
+}
+
+void loop_chore_cancel(struct loop *l, struct loop_chore *c)
+{
+    if (c->at)
+        take_out(l, c);
+}
+
+static void run_chores(struct loop *l)
+{
+    while (l->chores) {
+        struct loop_chore *c = l->chores;
+
+        take_out(l, c);
+        c->run(c->ctx);
+    }
+}
+
+static void on_before_wait(uv_prepare_t *prepare)
+{
+    run_chores(prepare->data);
+}
+
+static void open_chores(struct loop *l)
+{
+    l->last_chore = &l->chores;
+    uv_prepare_init(&l->uv, &l->before_wait);
+    l->before_wait.data = l;
+    uv_prepare_start(&l->before_wait, on_before_wait);
+    uv_unref((uv_handle_t *)&l->before_wait); /* it is no reason to stay */
+}
+
+/* --- the loop --- */
 
 int loop_new(struct loop **out, struct err *err)
 {
@@ -32,6 +88,7 @@ int loop_new(struct loop **out, struct err *err)
         free(l);
         return fail(err, "cannot make an event loop", code);
     }
+    open_chores(l);
     *out = l;
     return 0;
 }
@@ -40,6 +97,7 @@ void loop_free(struct loop *l)
 {
     if (!l)
         return;
+    uv_close((uv_handle_t *)&l->before_wait, NULL);
     uv_run(&l->uv, UV_RUN_DEFAULT); /* closing handles end here */
     uv_loop_close(&l->uv);
     free(l);
@@ -48,6 +106,7 @@ void loop_free(struct loop *l)
 void loop_run(struct loop *l)
 {
     uv_run(&l->uv, UV_RUN_DEFAULT);
+    run_chores(l); /* of the turn in which it was stopped */
 }
 
 void loop_stop(struct loop *l)

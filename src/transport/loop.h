@@ -18,6 +18,7 @@
 struct err;
 struct loop;
 struct loop_watch;
+struct loop_chore;
 struct loop_timer;
 struct loop_signal;
 
@@ -40,6 +41,23 @@ MUST_CHECK int loop_watch_new(struct loop_watch **out, struct loop *l, int fd,
                               struct err *err);
 void loop_watch_set(struct loop_watch *w, unsigned events); /* 0: none */
 void loop_watch_free(struct loop_watch *w);                 /* the fd stays open */
+
+/* Something to be done once before the loop waits again: behind everything that is ready
+ * now, also what is ready because of it. Its owner keeps it where it is, and cancels it
+ * before it goes. */
+struct loop_chore {
+    void (*run)(void *ctx);
+    void *ctx;
+    struct loop_chore *next, **at; /* `at` is NULL: it is not due */
+};
+
+void loop_chore_set(struct loop *l, struct loop_chore *c);
+void loop_chore_cancel(struct loop *l, struct loop_chore *c);
+
+static inline bool loop_chore_is_set(const struct loop_chore *c)
+{
+    return c->at != NULL;
+}
 
 MUST_CHECK int loop_timer_new(struct loop_timer **out, struct loop *l,
                               void (*on_time)(void *ctx), void *ctx, struct err *err);
