@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages that came at once: one write for all of them; declared in session.h. */
+/* Messages that came at once, of one session or of several: one write for all of them;
+ * declared in session.h. */
 #include <stdlib.h>
 
-#include "base/err.h"
 #include "evidence/session_internal.h"
 
 #define FIRST_ROOM 64
@@ -19,6 +19,8 @@ size_t session_gathered(const struct session *s)
     return log_gathered(s->log) + s->receipts.line.n;
 }
 
+static void write_all(void *ctx);
+
 void session_gather(struct session *s, void (*undone)(void *ctx), void *ctx)
 {
     struct gather *g = s->gather;
@@ -27,7 +29,11 @@ void session_gather(struct session *s, void (*undone)(void *ctx), void *ctx)
         g = s->gather = calloc(1, sizeof(*g));
     if (!g)
         return; /* each is written by itself, then */
+    g->session = s;
     g->open = true;
+    g->lost = false;
+    g->next = log_gatherer(s->log);
+    log_set_gatherer(s->log, write_all, g);
     g->undone = undone;
     g->ctx = ctx;
     g->counts = s->history.counts;
@@ -126,33 +132,77 @@ static void undo_all(struct session *s)
     s->history.last = g->last;
 }
 
-/* The lines first, as ever. */
-static int write_out(struct session *s, struct err *err)
+/* The lines of all of them first, as ever. */
+static int write_out(struct gather *all, struct err *err)
 {
-    if (receipts_write(&s->receipts, err) < 0) {
-        log_drop(s->log, err->msg);
-        return -1;
+    struct log *log = all->session->log;
+
+    for (struct gather *g = all; g; g = g->next) {
+        if (receipts_write(&g->session->receipts, err) < 0) {
+            log_drop(log, err->msg);
+            return -1;
+        }
     }
-    if (log_write(s->log, err) == 0)
-        return 0;
-    receipts_undo(&s->receipts);
-    return -1;
+    return log_write(log, err);
+}
+
+static void lose(struct gather *g, const struct err *why)
+{
+    struct session *s = g->session;
+
+    receipts_drop(&s->receipts);
+    if (s->later_count)
+        log_lost(s->log, s->later_count, why->msg);
+    undo_all(s);
+    g->lost = true;
+    g->why = *why;
+    g->undone(g->ctx);
+}
+
+/* It stands in one batch: it is written together or not at all. */
+static void write_all(void *ctx)
+{
+    struct gather *all = ctx;
+    struct err err;
+    int r;
+
+    log_set_gatherer(all->session->log, NULL, NULL);
+    for (struct gather *g = all; g; g = g->next)
+        g->open = false;
+    r = write_out(all, &err);
+    for (struct gather *g = all, *next; g; g = next) {
+        next = g->next;
+        if (r == 0)
+            release_all(g->session);
+        else
+            lose(g, &err);
+    }
 }
 
 int session_write(struct session *s, struct err *err)
 {
     struct gather *g = s->gather;
 
-    if (!session_is_gathering(s))
+    if (session_is_gathering(s))
+        write_all(log_gatherer(s->log));
+    if (!g || !g->lost)
         return 0;
-    g->open = false;
-    if (write_out(s, err) == 0) {
-        release_all(s);
-        return 0;
-    }
-    if (s->later_count)
-        log_lost(s->log, s->later_count, err->msg);
-    undo_all(s);
-    g->undone(g->ctx);
+    g->lost = false;
+    *err = g->why;
     return -1;
+}
+
+static void tell_nobody(void *ctx)
+{
+    (void)ctx;
+}
+
+void session_end_gather(struct session *s)
+{
+    struct err ignored; /* what is lost is counted */
+
+    if (s->gather)
+        s->gather->undone = tell_nobody;
+    if (session_write(s, &ignored) < 0)
+        return;
 }

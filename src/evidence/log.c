@@ -294,7 +294,25 @@ static int begin_batch(struct log *log, struct err *err)
     return 0;
 }
 
+void log_set_gatherer(struct log *log, void (*write)(void *ctx), void *ctx)
+{
+    log->gatherer.write = write;
+    log->gatherer.ctx = ctx;
+}
+
+void *log_gatherer(const struct log *log)
+{
+    return log->gatherer.ctx;
+}
+
 int log_begin(struct log *log, struct err *err)
+{
+    if (log_is_held(log) && log->gathered.some && log->gatherer.write)
+        log->gatherer.write(log->gatherer.ctx);
+    return log_begin_more(log, err);
+}
+
+int log_begin_more(struct log *log, struct err *err)
 {
     if (log_lock(log, err) < 0)
         return -1;

@@ -88,6 +88,7 @@ const struct entropy *log_entropy(const struct log *log);
 enum log_durability log_durability_of(const struct log *log);
 
 MUST_CHECK int log_begin(struct log *log, struct err *err);
+MUST_CHECK int log_begin_more(struct log *log, struct err *err); /* see log_gather() */
 
 /* Where the next log_put() will stand. Between log_begin and log_commit. */
 uint64_t log_next(const struct log *log);
@@ -115,6 +116,14 @@ void log_let_go(struct log *log); /* safe without log_hold() */
  * that write fails, nothing of them all stands in the log, and the loss is counted.
  * Before log_let_go(), log_write() or log_drop(). */
 void log_gather(struct log *log, uint64_t *upto);
+
+/* Who has more to write than what was gathered (receipts, which stand before their
+ * events) is told when somebody begins a batch that will not be gathered, and ends with
+ * log_write() or log_drop(). Whoever gathers begins with log_begin_more(), which tells
+ * nobody. NULL: there is nobody. */
+void log_set_gatherer(struct log *log, void (*write)(void *ctx), void *ctx);
+void *log_gatherer(const struct log *log); /* its ctx */
+bool log_is_held(const struct log *log);   /* by this thread, with log_hold() */
 
 /* Also -1 when a log_commit() of others has failed with what was gathered. */
 MUST_CHECK int log_write(struct log *log, struct err *err);

@@ -91,6 +91,10 @@ struct log {
         uint64_t events, gap_events;
         struct head_state next;
     } gathered; /* batches that wait at the front of this one */
+    struct {
+        void (*write)(void *ctx);
+        void *ctx;
+    } gatherer; /* of the thread that holds the log */
 
     pthread_mutex_t loss_mutex;
     struct loss loss;
@@ -108,8 +112,7 @@ struct log {
 /* loglock.c */
 MUST_CHECK int log_lock(struct log *log, struct err *err);
 void log_unlock(struct log *log);
-bool log_is_held(const struct log *log); /* by this thread, with log_hold() */
-int64_t log_monotonic(void);             /* ms */
+int64_t log_monotonic(void); /* ms */
 
 /* log.c */
 MUST_CHECK int log_load(struct log *log, struct err *err); /* state, under the lock */

@@ -167,6 +167,18 @@ void receipts_undo(struct receipts *r)
     r->size = r->mark;
 }
 
+void receipts_drop(struct receipts *r)
+{
+    if (!r->gathering) {
+        receipts_undo(r);
+        return;
+    }
+    r->size -= r->line.n;
+    r->gathering = false;
+    buf_reset(&r->line);
+    receipts_mark(r);
+}
+
 int receipts_sync(struct receipts *r, struct err *err)
 {
     if (r->fd < 0 || !r->dirty)

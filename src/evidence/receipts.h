@@ -54,6 +54,7 @@ MUST_CHECK int receipts_append(struct receipts *r, str line, struct err *err);
  * of them stands. Then as before. receipts_undo() takes back all that it wrote. */
 void receipts_gather(struct receipts *r);
 MUST_CHECK int receipts_write(struct receipts *r, struct err *err);
+void receipts_drop(struct receipts *r); /* what waits, or what was written of it */
 
 /* Take back what was appended since the mark, as far as that is possible: lines without
  * their events are void anyway. */

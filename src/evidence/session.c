@@ -27,10 +27,7 @@ void session_free(struct session *s)
 {
     if (!s)
         return;
-    if (session_is_gathering(s)) {
-        log_drop(s->log, "the session was given up");
-        s->gather->open = false;
-    }
+    session_end_gather(s);
     s->later_count = 0;
     session_trim(s);
     receipts_close(&s->receipts);
@@ -162,12 +159,17 @@ void session_lose_later(struct session *s, size_t folded)
     s->later_count = 0;
 }
 
+static int begin_batch(struct session *s, struct err *err)
+{
+    return session_is_gathering(s) ? log_begin_more(s->log, err) : log_begin(s->log, err);
+}
+
 int session_begin(struct session *s, uint64_t events, struct err *err)
 {
     size_t folded;
 
     s->pending = 0;
-    if (session_gather_room(s, err) < 0 || log_begin(s->log, err) < 0) {
+    if (session_gather_room(s, err) < 0 || begin_batch(s, err) < 0) {
         log_lost(s->log, events + s->later_count, err->msg);
         session_lose_later(s, 0);
         return -1;

@@ -100,7 +100,11 @@ bool session_has_later(const struct session *s);
  * session_write() fails for all of them: none of it stands in the log, the numbering and
  * the calls are as they were at session_gather(), and those that were made since are
  * gone; `undone` is told before it returns. session_transport(), session_part() and
- * session_end() begin with session_write(). Not with a durability above `write`. */
+ * session_end() begin with session_write(). Not with a durability above `write`.
+ *
+ * Several sessions of a log may gather at once: whoever of them writes, or whoever else
+ * puts something into the log, writes what all of them have. session_write() of each one
+ * says how it went. */
 void session_gather(struct session *s, void (*undone)(void *ctx), void *ctx);
 MUST_CHECK int session_write(struct session *s, struct err *err); /* safe without */
 bool session_is_gathering(const struct session *s);

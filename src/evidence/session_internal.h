@@ -4,6 +4,7 @@
 #ifndef EVIDENCE_SESSION_INTERNAL_H
 #define EVIDENCE_SESSION_INTERNAL_H
 
+#include "base/err.h"
 #include "evidence/receipts.h"
 #include "evidence/session.h"
 
@@ -24,7 +25,11 @@ struct undo {
 };
 
 struct gather {
+    struct session *session;
+    struct gather *next; /* who else gathers in this log */
     bool open;
+    bool lost; /* what was gathered could not be written; session_write() will say so */
+    struct err why;
     void (*undone)(void *ctx);
     void *ctx;
     struct receipt_counts counts; /* of the history, at the beginning */
@@ -82,6 +87,7 @@ int session_give_up(struct session *s, uint64_t events, const struct err *err);
 /* gather.c: room for what a batch is going to remember. */
 MUST_CHECK int session_gather_room(struct session *s, struct err *err);
 void session_free_gather(struct session *s); /* not while it is open */
+void session_end_gather(struct session *s);  /* write it, and tell nobody how that went */
 
 /* The call was changed by the batch that has just been gathered; nothing without
  * session_gather(). */

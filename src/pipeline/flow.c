@@ -74,8 +74,7 @@ void flow_drained(struct relay *r, enum direction d)
         flow_leave_if_drained(r);
 }
 
-/* Evidence could not be written: said once, until it can be again. */
-static void evidence_failed(struct relay *r, const struct err *why_failed)
+void flow_failed(struct relay *r, const struct err *why_failed)
 {
     if (!r->failing)
         relay_say(r, "evidence cannot be written: %s; messages are %s", why_failed->msg,
@@ -222,7 +221,7 @@ void flow_release(void *ctx, struct held *h, const struct err *why_not)
     }
     if (why_not) {
         log_lost(r->o->log, 1, why_not->msg);
-        evidence_failed(r, why_not);
+        flow_failed(r, why_not);
     }
     if (why_not && h->refuse) {
         tap_refuse_sent(&r->desk->tap, &h->sent, h->to);
@@ -367,10 +366,11 @@ static void take_message(struct relay *r, enum direction d, struct exchange *x,
             r->side[TO_CLIENT]->type->read(r->side[TO_CLIENT], false);
         return;
     }
+    flow_join(r);
     lost = record(r, d, x, m->frame, &err) < 0;
     if (lost)
-        evidence_failed(r, &err);
-    if (lost || !tap_is_gathering(&r->desk->tap)) /* else flow_many() will know */
+        flow_failed(r, &err);
+    if (lost || !tap_is_gathering(&r->desk->tap)) /* else its write will tell */
         r->failing = lost;
     if (d == TO_CLIENT && !x)
         x = r->desk->tap.asker;
@@ -382,34 +382,6 @@ static void take_message(struct relay *r, enum direction d, struct exchange *x,
     if (d == TO_CLIENT)
         steward_recover(r->start.steward);
     flow_leave_if_drained(r);
-}
-
-/* Where they go on whatever happens, and not before flow_many() says so, one write is
- * enough for all of them; what is kept of them elsewhere must know their place in the
- * log. */
-static bool may_gather(const struct relay *r)
-{
-    return !is_gated(r) && !r->o->block && !r->o->enforce && !r->o->investigation &&
-           r->side[TO_SERVER]->type->corks && r->side[TO_CLIENT]->type->corks;
-}
-
-void flow_many(struct relay *r, bool begin)
-{
-    UNINITIALIZED struct err err;
-
-    if (begin) {
-        log_hold(r->o->log);
-        if (may_gather(r) && relay_sit(r, &err) == 0)
-            tap_gather(&r->desk->tap);
-        return;
-    }
-    if (session_is_gathering(r->session)) {
-        if (session_write(r->session, &err) < 0)
-            evidence_failed(r, &err);
-        else
-            r->failing = false;
-    }
-    log_let_go(r->o->log);
 }
 
 /* A message whose names are known: as if it came now. */
@@ -585,6 +557,6 @@ void flow_span(struct relay *r, enum direction d, struct exchange *x, str bytes,
         return;
     }
     if (i->lost && err.code != ERR_NONE)
-        evidence_failed(r, &err);
+        flow_failed(r, &err);
     take_result(r, d, x, i, &result);
 }

@@ -251,6 +251,7 @@ static void open_steward(struct front *f)
                                              .recovered_ctx = f };
 
     steward_init(&f->steward, &options);
+    turn_init(&f->turn, f->loop, o->log);
 }
 
 static int open_server(struct front *f, struct err *err)

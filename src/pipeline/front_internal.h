@@ -10,6 +10,7 @@
 #include "pipeline/mirror.h"
 #include "pipeline/peek.h"
 #include "pipeline/steward.h"
+#include "pipeline/turn.h"
 #include "transport/endpoint.h"
 #include "transport/http_server.h"
 #include "transport/loop.h"
@@ -122,6 +123,7 @@ struct front {
     struct loop_timer *tick, *soon, *dead;
     struct loop_signal *signals[3];
     struct steward steward;
+    struct turn turn;
     struct http_server *server;
     struct share *share;       /* with --share-child */
     struct resolver *resolver; /* HTTP on both sides: of the server's name… */

@@ -278,6 +278,7 @@ static int begin_seat(struct seat *s, struct err *err)
     struct front *f = s->front;
     struct relay_start start = { .loop = f->loop,
                                  .steward = &f->steward,
+                                 .turn = &f->turn,
                                  .client = &s->side,
                                  .list = on_list,
                                  .found = on_found,

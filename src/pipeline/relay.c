@@ -404,6 +404,8 @@ static void close_sides(struct relay *r)
 
 void relay_close(struct relay *r)
 {
+    if (r->start.turn)
+        turn_leave(r->start.turn, r);
     close_sides(r);
     if (r->desk)
         loop_timer_free(r->desk->flush);

@@ -31,6 +31,7 @@ struct loop;
 struct relay;
 struct rpc;
 struct steward;
+struct turn;
 struct upstream_options;
 
 #define RELAY_QUEUE_STOP                                                                 \
@@ -75,6 +76,7 @@ struct relay_options {
 struct relay_start {
     struct loop *loop;
     struct steward *steward;
+    struct turn *turn;       /* of a process with many; NULL: none */
     struct endpoint *client; /* NULL: our stdin and stdout */
     struct endpoint *server; /* NULL: what the options say, a command or a URL */
     bool server_is_far;      /* `server` is on another machine, perhaps */

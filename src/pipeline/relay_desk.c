@@ -78,6 +78,7 @@ int relay_make_desk(struct relay *r, struct err *err)
     const struct tap_options tap = { .session = r->session,
                                      .store_arguments = r->o->store_arguments,
                                      .store_results = r->o->store_results,
+                                     .passes = !r->o->block && !r->o->enforce,
                                      .pepper = r->o->pepper,
                                      .call_timeout = r->o->call_timeout,
                                      .seed = r->seed,

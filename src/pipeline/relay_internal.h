@@ -13,6 +13,7 @@
 #include "pipeline/relay.h"
 #include "pipeline/steward.h"
 #include "pipeline/tap.h"
+#include "pipeline/turn.h"
 #include "pipeline/upkeep.h"
 #include "pipeline/upstream.h"
 #include "transport/child.h"
@@ -86,6 +87,8 @@ struct relay {
     const char *reason;                      /* a literal; NULL: none yet */
     bool clean;
     uint64_t events; /* of the session, as the steward knows */
+    bool in_turn;
+    struct relay *next_in_turn; /* whose messages share a write with ours */
     bool said_over;
     bool said_noise; /* the server wrote what is no message */
 };
@@ -170,6 +173,9 @@ void flow_drained(struct relay *r, enum direction d);
 
 void flow_leave_if_drained(struct relay *r);
 
+/* Evidence could not be written: said once, until it can be again. */
+void flow_failed(struct relay *r, const struct err *why);
+
 /* Are answers awaited, that the end should wait for? */
 bool flow_is_open(const struct relay *r);
 
@@ -181,14 +187,19 @@ void flow_cut(struct relay *r, enum direction d, struct exchange *x,
 void flow_drop(struct relay *r, const struct exchange *x, const struct err *why);
 void flow_forget(struct relay *r, const struct exchange *x);
 
-/* Around messages that came at once; what they leave goes out after the second. */
-void flow_many(struct relay *r, bool begin);
-
 /* Hook of the guard. */
 void flow_ready(void *ctx, struct aside *a);
 
 /* Hook of the gate. */
 void flow_release(void *ctx, struct held *held, const struct err *why);
+
+/* --- flow_many.c: what came at once --- */
+
+/* Around messages of one read; what they leave goes out after the second. */
+void flow_many(struct relay *r, bool begin);
+
+/* Before a message is recorded: perhaps together with those of other sessions. */
+void flow_join(struct relay *r);
 
 /* --- flow_lose.c: what is not answered --- */
 

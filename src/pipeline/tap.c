@@ -279,7 +279,7 @@ static int take_call(struct tap *t, const struct rpc *m, uint64_t index,
     if (m->kind == RPC_REQUEST && add_pending(t, m, x, now, &p, err) < 0)
         return -1;
     if (tap_record_request(t, m, index, &call, err) < 0) {
-        if (p)
+        if (p && !t->options.passes) /* else its answer must find whoever asked */
             correlate_remove(&t->asked[t->direction], p);
         return -1;
     }

@@ -55,6 +55,7 @@ struct tap_verdict {
 struct tap_options {
     struct session *session; /* borrowed */
     bool store_arguments, store_results;
+    bool passes;           /* messages go on also when their evidence cannot be written */
     str pepper;            /* borrowed; empty without */
     uint64_t call_timeout; /* ms; 0: none */
     uint32_t seed;

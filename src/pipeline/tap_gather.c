@@ -9,15 +9,15 @@ bool tap_is_gathering(const struct tap *t)
     return session_is_gathering(t->options.session);
 }
 
-/* Calls that the log never heard of. Their answers will be answers to nothing. */
+/* Calls that the log never heard of. Their answers find whoever asked, and no more. */
 static void forget_calls(struct tap *t)
 {
-    struct pending *p = t->asked[TO_SERVER].newest, *older;
+    struct pending *p = t->asked[TO_SERVER].newest;
 
-    for (; p && p->serial > t->gathered.asked; p = older) {
-        older = p->older;
-        if (p->call)
-            tap_forget_pending(t, TO_SERVER, p);
+    for (; p && p->serial > t->gathered.asked; p = p->older) {
+        if (p->call && p->method == RPC_TOOLS_CALL && !p->answered)
+            tap_count_closed(t, p);
+        p->call = NULL;
     }
 }
 

@@ -105,11 +105,19 @@ static void on_flush(void *ctx)
     update_watch(s);
 }
 
+/* Something must be done before what gathers may leave. */
+static bool must_wait(const struct channel *s)
+{
+    return s->gathers && loop_has_first_chore(s->loop);
+}
+
 static void on_ready(void *ctx, unsigned events)
 {
     struct channel *s = ctx;
 
-    if ((events & LOOP_WRITABLE) && s->fd >= 0)
+    if ((events & LOOP_WRITABLE) && s->fd >= 0 && must_wait(s))
+        loop_chore_set(s->loop, &s->flush);
+    else if ((events & LOOP_WRITABLE) && s->fd >= 0)
         handle_writable(s);
     if ((events & LOOP_READABLE) && s->fd >= 0 && s->reading)
         handle_readable(s);
@@ -187,6 +195,11 @@ static void forget_sent(struct channel *s)
     s->sent = 0;
 }
 
+static bool may_gather(const struct channel *s, size_t bytes)
+{
+    return bytes <= CHANNEL_GATHER_MAX || must_wait(s);
+}
+
 /* It has become too much to wait for more. As if it had just been written. */
 static int flush_now(struct channel *s, struct err *err)
 {
@@ -213,7 +226,7 @@ int channel_write(struct channel *s, str bytes, struct err *err)
 
     if (s->broken || s->fd < 0 || s->closing || s->shutting)
         return err_set(err, ERR_PEER, "the other side is gone");
-    if (s->gathers && bytes.n <= CHANNEL_GATHER_MAX && s->queue.n == 0)
+    if (s->queue.n == 0 && s->gathers && may_gather(s, bytes.n))
         loop_chore_set(s->loop, &s->flush);
     else if (s->queue.n == 0 && !s->corked)
         n = write_some(s, bytes);
@@ -229,7 +242,7 @@ int channel_write(struct channel *s, str bytes, struct err *err)
         return err_set(err, ERR_LIMIT,
                        "the other side does not read: %zu bytes wait for it",
                        CHANNEL_QUEUE_MAX);
-    if (loop_chore_is_set(&s->flush) && !s->corked && s->queue.n > CHANNEL_GATHER_MAX)
+    if (loop_chore_is_set(&s->flush) && !s->corked && !may_gather(s, s->queue.n))
         return flush_now(s, err);
     update_watch(s);
     return 0;
@@ -240,7 +253,7 @@ void channel_cork(struct channel *s, bool on)
     s->corked = on;
     if (on || s->fd < 0 || s->broken || s->queue.n == s->sent)
         return;
-    if (s->gathers && s->queue.n <= CHANNEL_GATHER_MAX) {
+    if (s->gathers && may_gather(s, s->queue.n)) {
         loop_chore_set(s->loop, &s->flush);
         return;
     }
@@ -281,7 +294,7 @@ static void give_up_gathering(struct channel *s)
     if (!loop_chore_is_set(&s->flush))
         return;
     loop_chore_cancel(s->loop, &s->flush);
-    if (!s->broken && s->fd >= 0)
+    if (!s->broken && s->fd >= 0 && !must_wait(s))
         (void)write_some(s, str_skip(buf_str(&s->queue), s->sent));
 }
 

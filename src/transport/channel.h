@@ -60,7 +60,9 @@ void channel_read(struct channel *s, bool on); /* begin or stop reading */
 /* Write or queue all of it. -1 when the other side is gone or CHANNEL_QUEUE_MAX is full.
  * With `gathers` up to CHANNEL_GATHER_MAX bytes are only queued until the loop has seen
  * to all that is ready: each write may wake somebody who takes the processor from us.
- * That the other side is gone is then found out later. */
+ * That
+ * the other side is gone is then found out later. While a chore of the loop is due that
+ * comes first, nothing of it leaves, however much it is. */
 MUST_CHECK int channel_write(struct channel *s, str bytes, struct err *err);
 
 /* While corked nothing is written, only queued: many small messages, one write. What

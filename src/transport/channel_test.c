@@ -295,6 +295,48 @@ static void test_gather_much(void)
     close_both(&b);
 }
 
+/* What comes first comes before anything that gathers, and however much that is. */
+
+static void look_before(void *ctx)
+{
+    struct both *b = ctx;
+
+    ok(reads(b, "") && channel_queued(&b->out) > CHANNEL_GATHER_MAX,
+       "what comes first finds nothing gone");
+    says(b, "!");
+}
+
+static void write_before_first(void *ctx)
+{
+    static struct loop_chore first;
+    static char many[CHANNEL_GATHER_MAX];
+    struct both *b = ctx;
+    struct err err;
+
+    memset(many, 'm', sizeof(many));
+    first = (struct loop_chore){ .run = look_before, .ctx = b, .first = true };
+    ok(says(b, "a") && !loop_has_first_chore(b->loop), "it waits");
+    loop_chore_set(b->loop, &first);
+    loop_chore_set(b->loop, &first);
+    ok(loop_has_first_chore(b->loop) &&
+           channel_write(&b->out, str_of(many, sizeof(many)), &err) == 0,
+       "so does what is too much to wait");
+}
+
+static void test_first(void)
+{
+    char got[2 * CHANNEL_GATHER_MAX];
+    struct both b;
+    ssize_t n;
+
+    open_both(&b);
+    run_turn(&b, write_before_first);
+    n = read(b.from, got, sizeof(got));
+    ok(n == (ssize_t)CHANNEL_GATHER_MAX + 2 && got[0] == 'a' && got[n - 1] == '!',
+       "then all goes");
+    close_both(&b);
+}
+
 static void cork_and_write(void *ctx)
 {
     struct both *b = ctx;
@@ -331,6 +373,7 @@ int main(void)
     test_gather_for_nobody();
     test_gather_much();
     test_gather_corked();
+    test_first();
     test_cork();
     test_finish_while_corked();
     test_reader_goes_while_corked();

@@ -8,8 +8,11 @@
 
 struct loop {
     uv_loop_t uv;
-    uv_prepare_t before_wait;
-    struct loop_chore *chores, **last_chore;
+    uv_check_t after_ready;
+    uv_prepare_t before_wait; /* what timers leave */
+    struct chores {
+        struct loop_chore *first, **last;
+    } chores[2]; /* by loop_chore.first */
 };
 
 static int fail(struct err *err, const char *what, int code)
@@ -30,18 +33,20 @@ static void take_out(struct loop *l, struct loop_chore *c)
     if (c->next)
         c->next->at = c->at;
     else
-        l->last_chore = c->at;
+        l->chores[c->first].last = c->at;
     c->at = NULL;
 }
 
 void loop_chore_set(struct loop *l, struct loop_chore *c)
 {
+    struct chores *list = &l->chores[c->first];
+
     if (c->at)
         return;
     c->next = NULL;
-    c->at = l->last_chore;
+    c->at = list->last;
     *c->at = c;
-    l->last_chore = &c->next;
+    list->last = &c->next;
 }
 
 void loop_chore_cancel(struct loop *l, struct loop_chore *c)
@@ -50,11 +55,16 @@ void loop_chore_cancel(struct loop *l, struct loop_chore *c)
         take_out(l, c);
 }
 
+bool loop_has_first_chore(const struct loop *l)
+{
+    return l->chores[true].first != NULL;
+}
+
 static void run_chores(struct loop *l)
 {
-    while (l->chores) {
-        struct loop_chore *c = l->chores;
+    struct loop_chore *c;
 
+    while ((c = l->chores[true].first ? l->chores[true].first : l->chores[false].first)) {
         take_out(l, c);
         c->run(c->ctx);
     }
@@ -65,13 +75,23 @@ static void on_before_wait(uv_prepare_t *prepare)
     run_chores(prepare->data);
 }
 
+static void on_after_ready(uv_check_t *check)
+{
+    run_chores(check->data);
+}
+
+/* They are no reason to stay. */
 static void open_chores(struct loop *l)
 {
-    l->last_chore = &l->chores;
+    for (int i = 0; i < 2; i++)
+        l->chores[i].last = &l->chores[i].first;
     uv_prepare_init(&l->uv, &l->before_wait);
-    l->before_wait.data = l;
+    uv_check_init(&l->uv, &l->after_ready);
+    l->before_wait.data = l->after_ready.data = l;
     uv_prepare_start(&l->before_wait, on_before_wait);
-    uv_unref((uv_handle_t *)&l->before_wait); /* it is no reason to stay */
+    uv_check_start(&l->after_ready, on_after_ready);
+    uv_unref((uv_handle_t *)&l->before_wait);
+    uv_unref((uv_handle_t *)&l->after_ready);
 }
 
 /* --- the loop --- */
@@ -98,6 +118,7 @@ void loop_free(struct loop *l)
     if (!l)
         return;
     uv_close((uv_handle_t *)&l->before_wait, NULL);
+    uv_close((uv_handle_t *)&l->after_ready, NULL);
     uv_run(&l->uv, UV_RUN_DEFAULT); /* closing handles end here */
     uv_loop_close(&l->uv);
     free(l);

@@ -48,11 +48,15 @@ void loop_watch_free(struct loop_watch *w);                 /* the fd stays open
 struct loop_chore {
     void (*run)(void *ctx);
     void *ctx;
+    bool first;                    /* before all that are not */
     struct loop_chore *next, **at; /* `at` is NULL: it is not due */
 };
 
 void loop_chore_set(struct loop *l, struct loop_chore *c);
 void loop_chore_cancel(struct loop *l, struct loop_chore *c);
+
+/* Is one due that comes first? Then what it is to precede must wait. */
+bool loop_has_first_chore(const struct loop *l);
 
 static inline bool loop_chore_is_set(const struct loop_chore *c)
 {

@@ -2,19 +2,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clients over HTTP in front of a server on stdio: assay mcp-proxy --listen … -- COMMAND.
 
-    listen.t - [quick [CASE]]    a CASE runs only those whose names begin so
+    listen.t - [quick|soak [CASE]]    a CASE runs only those whose names begin so; soak: more
+                                      kills
 
 Afterwards every log and every pack verifies. HTTP on both sides is in listen_http.t, what
 hostile clients do in listen_hostile.t.
 """
 import json
 import os
+import random
 import signal
 import socket
+import subprocess
+import threading
 import time
 
 import lab
-from lab import WORK, left_over, memory, run_cases, tap
+from lab import SOAK, WORK, left_over, memory, run_cases, tap
 from web import (Case, Client, Conn, Cut, Modern, Server, all_at_once, ask, begin, initialize,
                  reply, result, soon, tool)
 
@@ -545,6 +549,81 @@ def case_block(c):
     same(methods(path).count("tools/call"), seen, "which the server does not see")
     same(c.stop(), 2, "status 2")
     same(left_over(), [], "nobody is left")
+
+
+def case_pass(c):
+    """Evidence that cannot be written: all passes, and that it is missing is written."""
+    os.mkdir(c.dir, 0o700)
+    mount = ["mount", "-t", "tmpfs", "-o", "size=4m,mode=700", "tmpfs", c.dir]
+    if os.geteuid() or subprocess.run(mount, capture_output=True).returncode:
+        tap.skip("--on-evidence-failure pass", "no tmpfs can be mounted")
+        return
+    try:
+        fill_and_pass(c)
+    finally:
+        subprocess.run(["umount", "-l", c.dir], check=True)
+
+
+def fill_and_pass(c):
+    c.listen("tools", "--no-auto-pack")
+    clients = [c.client() for _ in range(8)]
+
+    def calls(first):
+        return all_at_once(8, lambda n: [clients[n].call(i, n=n)["result"]["echo"]["n"]
+                                         for i in range(first, first + 50)])
+    same(calls(100), [[n] * 50 for n in range(8)], "eight clients")
+    with open(c.dir + "/filler", "wb", 0) as f:
+        try:
+            while f.write(b"x" * 512):
+                pass
+        except OSError:
+            pass  # full, as it should be
+    same(calls(200), [[n] * 50 for n in range(8)], "a full disk: all are answered")
+    os.unlink(c.dir + "/filler")
+    same(calls(300), [[n] * 50 for n in range(8)], "there is room again")
+    same(c.stop(), 2, "status 2: evidence is missing")
+    got = [r["mcp_request_id"] for r in c.receipts() if r["outcome"] == "forwarded"]
+    same([got.count(i) for i in (100, 149, 301, 349)], [8] * 4, "receipts before and after")
+    ok(got.count(220) < 8 and sum(e["lost"] for e in c.of("gap")) > 0,
+       "what could not be written is counted")
+    done = lab.assay("log", "verify", "--audit-dir", c.dir)
+    same(done.returncode, 0, f"the log is sound: {done.stdout}")
+
+
+def case_kill(c):
+    """Whenever we are killed: whoever has an answer has a receipt."""
+    rng = random.Random(11)
+    rounds, answered = 50 if SOAK else 5, []
+    for n in range(rounds):
+        c.listen("tools", *["--share-child"] * (n % 2))
+
+        def drive(which):
+            first = (n * 10 + which) * 10000
+            try:
+                client = c.client()
+                for i in range(first, first + 10000):
+                    client.call(i)
+                    answered.append(i)
+            except (OSError, EOFError, Cut, KeyError, IndexError, ValueError):
+                return  # killed
+        threads = [threading.Thread(target=drive, args=(which,)) for which in range(6)]
+        for t in threads:
+            t.start()
+        time.sleep(0.1 + rng.random() * 0.3)
+        c.process.kill()
+        c.process.wait()
+        for t in threads:
+            t.join()
+    same(left_over(), [], f"{rounds} kills: no server survives")
+    done = lab.assay("proof-pack", "--recover", "--audit-dir", c.dir)
+    ok(done.returncode in (0, 1), "recovery", done.returncode, done.stderr)
+    got = {r["mcp_request_id"] for r in c.receipts() if r["outcome"] == "forwarded"}
+    same([i for i in answered if i not in got], [],
+         f"each of {len(answered)} answered calls has its receipt")
+    ok(len(answered) > 20 * rounds, "there were answers", len(answered))
+    ok(not any(c.complete()), "no killed session counts as complete")
+    done = lab.assay("log", "verify", "--audit-dir", c.dir)
+    same(done.returncode, 0, f"the log is sound: {done.stdout}")
 
 
 # --- the end ---
