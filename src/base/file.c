@@ -239,24 +239,29 @@ static int open_temp(char temp[static FILE_PATH_MAX], const char *path, struct e
 }
 
 /* A finished temporary file beside `path`; its name goes to `temp`. */
+/* What the new file at `path` is to hold. When that fails, it is gone. */
+static int fill(int fd, const char *path, str bytes, mode_t mode, bool synced,
+                struct err *err)
+{
+    if (fchmod(fd, mode) < 0)
+        err_errno(err, "cannot set the mode of '%s'", path);
+    else if (file_write(fd, bytes, NULL, err) < 0)
+        err_wrap(err, "cannot write '%s'", path);
+    else if (!synced || sync_fd(fd, path, err) == 0) {
+        close(fd);
+        return 0;
+    }
+    close(fd);
+    unlink(path);
+    return -1;
+}
+
 static int write_temp(char temp[static FILE_PATH_MAX], const char *path, str bytes,
                       mode_t mode, bool synced, struct err *err)
 {
     int fd = open_temp(temp, path, err);
 
-    if (fd < 0)
-        return -1;
-    if (fchmod(fd, mode) < 0)
-        err_errno(err, "cannot set the mode of '%s'", temp);
-    else if (file_write(fd, bytes, NULL, err) < 0)
-        err_wrap(err, "cannot write '%s'", temp);
-    else if (!synced || sync_fd(fd, temp, err) == 0) {
-        close(fd);
-        return 0;
-    }
-    close(fd);
-    unlink(temp);
-    return -1;
+    return fd < 0 ? -1 : fill(fd, temp, bytes, mode, synced, err);
 }
 
 static int sync_parent(const char *path, struct err *err)
@@ -288,6 +293,17 @@ int file_replace(const char *path, str bytes, mode_t mode, struct err *err)
 int file_put(const char *path, str bytes, mode_t mode, struct err *err)
 {
     return replace(path, bytes, mode, false, err);
+}
+
+int file_make(const char *path, str bytes, mode_t mode, struct err *err)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+    if (fd < 0 && errno == EEXIST)
+        return err_set(err, ERR_EXISTS, "'%s' is already there", path);
+    if (fd < 0)
+        return err_errno(err, "cannot create '%s'", path);
+    return fill(fd, path, bytes, mode, false, err);
 }
 
 int file_create(const char *path, str bytes, mode_t mode, struct err *err)

@@ -104,6 +104,25 @@ static void test_create_and_links(void)
        "a link is replaced, not followed");
 }
 
+static void test_make(void)
+{
+    struct err err = { 0 };
+
+    ok(file_make_dirs(at("m"), 0700, &err) == 0 &&
+           file_make(at("m/f"), STR("new"), 0640, &err) == 0 &&
+           holds("m/f", STR("new"), 0640) && entries("m") == 1,
+       "made, with its mode");
+    ok(file_make(at("m/f"), STR("x"), 0600, &err) < 0 && err.code == ERR_EXISTS &&
+           holds("m/f", STR("new"), 0640),
+       "what is there stays: %s", err.msg);
+    ok(symlink("elsewhere", at("m/link")) == 0 &&
+           file_make(at("m/link"), STR("x"), 0600, &err) < 0 && err.code == ERR_EXISTS &&
+           entries("m") == 2,
+       "a link is not followed");
+    ok(file_make(at("no/f"), STR("x"), 0600, &err) < 0 && err.code == ERR_NOTFOUND,
+       "no directory: %s", err.msg);
+}
+
 static void test_a_failed_write_changes_nothing(void)
 {
     static char large[100000];
@@ -118,6 +137,8 @@ static void test_a_failed_write_changes_nothing(void)
     small = old;
     small.rlim_cur = 5000;
     setrlimit(RLIMIT_FSIZE, &small);
+    r = file_make(at("q/g"), str_of(large, sizeof(large)), 0600, &err);
+    ok(r < 0 && err.code == ERR_IO && entries("q") == 1, "nor a new one: %s", err.msg);
     r = file_replace(at("q/f"), str_of(large, sizeof(large)), 0600, &err);
     setrlimit(RLIMIT_FSIZE, &old);
     ok(r < 0 && err.code == ERR_IO && holds("q/f", STR("old"), 0600) && entries("q") == 1,
@@ -341,6 +362,7 @@ int main(void)
     test_paths();
     test_replace_and_put();
     test_create_and_links();
+    test_make();
     test_a_failed_write_changes_nothing();
     test_a_short_write_is_counted();
     test_of_eight_creators_one_wins();

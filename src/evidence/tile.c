@@ -231,7 +231,17 @@ static int check_tile(const struct tile_writer *w, const char *path, unsigned le
                    "the tile '%s' is missing or not what the events give", path);
 }
 
-/* A tile that stands is left alone, unless a power cut has left it empty or torn. */
+/* A tile that stands is left alone, unless a crash has left it empty or torn: it is
+ * beyond every checkpoint then, and nobody has read it. */
+static int put_tile(const char *path, str bytes, mode_t mode, struct err *err)
+{
+    if (file_make(path, bytes, mode, err) == 0)
+        return 0;
+    if (err->code != ERR_EXISTS)
+        return -1;
+    return already_there(path, bytes) ? 0 : file_put(path, bytes, mode, err);
+}
+
 static int write_tile(const struct tile_writer *w, unsigned level, uint64_t index,
                       unsigned width, struct err *err)
 {
@@ -244,13 +254,13 @@ static int write_tile(const struct tile_writer *w, unsigned level, uint64_t inde
         return -1;
     if (w->check)
         return check_tile(w, path, level, index, bytes, err);
-    if (already_there(path, bytes) || file_put(path, bytes, mode, &first) == 0)
+    if (put_tile(path, bytes, mode, &first) == 0)
         return 0;
     if (first.code != ERR_NOTFOUND) {
         *err = first;
         return -1;
     }
-    return make_parent(path, w->group, err) < 0 ? -1 : file_put(path, bytes, mode, err);
+    return make_parent(path, w->group, err) < 0 ? -1 : put_tile(path, bytes, mode, err);
 }
 
 static int remove_partials(const struct tile_writer *w, unsigned level, uint64_t index,
@@ -258,8 +268,8 @@ static int remove_partials(const struct tile_writer *w, unsigned level, uint64_t
 {
     char path[FILE_PATH_MAX];
 
-    if (w->check)
-        return 0;
+    if (w->check || (w->began && index != level_width(w->began, level) / TILE_WIDTH))
+        return 0; /* it never was one, but for what a crash may have left */
     if (full_path(path, w->dir, level, index, 1, err) < 0)
         return -1;
     *strrchr(path, '/') = '\0'; /* 000.p/1: all of 000.p */
@@ -269,7 +279,7 @@ static int remove_partials(const struct tile_writer *w, unsigned level, uint64_t
 int tile_writer_open(struct tile_writer *w, const char *dir, uint64_t size,
                      struct err *err)
 {
-    struct tile_writer new = { .dir = dir, .size = size };
+    struct tile_writer new = { .dir = dir, .size = size, .began = size };
 
     new.edge = calloc(TILE_LEVELS, sizeof(new.edge[0]));
     if (!new.edge)

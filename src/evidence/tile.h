@@ -49,6 +49,7 @@ struct hashes tile_reader_hashes(struct tile_reader *r);
 struct tile_writer {
     const char *dir; /* borrowed */
     uint64_t size;   /* leaves so far */
+    uint64_t began;  /* and at the beginning; 0: everything is made anew */
     bool group;      /* readable by the group; set after opening */
     bool check;      /* compare instead of writing: a tile that differs is ERR_DAMAGE */
     struct digest (*edge)[TILE_WIDTH]; /* TILE_LEVELS unfinished tiles */

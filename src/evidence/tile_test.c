@@ -224,6 +224,11 @@ static void test_a_full_tile_is_left_alone(void)
            has_mode("0/000", 0600, TILE_BYTES) && read_root(300, &root, &err) &&
            digest_equal(&root, &want),
        "one that a power cut emptied is");
+    start_again();
+    ok(extend(0, 200, &root, &err) && write_bytes("0/000", 100) &&
+           extend(200, 300, &root, &err) && digest_equal(&root, &want) &&
+           has_mode("0/000", 0600, TILE_BYTES) && !exists("0/000.p"),
+       "so is one that a crash left half-written, beyond the last checkpoint");
 }
 
 static void test_damage_is_told(void)
