@@ -70,8 +70,8 @@ MUST_CHECK int file_create(const char *path, str bytes, mode_t mode, struct err 
  * be old, new or empty. */
 MUST_CHECK int file_put(const char *path, str bytes, mode_t mode, struct err *err);
 
-/* A new file, ERR_EXISTS if there is one. Until this returns, and after a crash, there may
- * be half of it: for what nobody looks at yet, and its writer looks at again. */
+/* A new file, ERR_EXISTS if there is one. Until this returns, and after a crash, there
+ * may be half of it: for what nobody looks at yet, and its writer looks at again. */
 MUST_CHECK int file_make(const char *path, str bytes, mode_t mode, struct err *err);
 
 /* mkdir -p with this mode for what is created. */
