@@ -37,12 +37,29 @@ static void take_out(struct loop *l, struct loop_chore *c)
     c->at = NULL;
 }
 
+static void on_before_wait(uv_prepare_t *prepare);
+static void on_after_ready(uv_check_t *check);
+
+/* They are no reason to stay, and cost nothing where there are none. */
+static void mind_chores(struct loop *l, bool on)
+{
+    if (on) {
+        uv_prepare_start(&l->before_wait, on_before_wait);
+        uv_check_start(&l->after_ready, on_after_ready);
+    } else {
+        uv_prepare_stop(&l->before_wait);
+        uv_check_stop(&l->after_ready);
+    }
+}
+
 void loop_chore_set(struct loop *l, struct loop_chore *c)
 {
     struct chores *list = &l->chores[c->first];
 
     if (c->at)
         return;
+    if (!l->chores[false].first && !l->chores[true].first)
+        mind_chores(l, true);
     c->next = NULL;
     c->at = list->last;
     *c->at = c;
@@ -68,6 +85,7 @@ static void run_chores(struct loop *l)
         take_out(l, c);
         c->run(c->ctx);
     }
+    mind_chores(l, false);
 }
 
 static void on_before_wait(uv_prepare_t *prepare)
@@ -80,7 +98,6 @@ static void on_after_ready(uv_check_t *check)
     run_chores(check->data);
 }
 
-/* They are no reason to stay. */
 static void open_chores(struct loop *l)
 {
     for (int i = 0; i < 2; i++)
@@ -88,8 +105,6 @@ static void open_chores(struct loop *l)
     uv_prepare_init(&l->uv, &l->before_wait);
     uv_check_init(&l->uv, &l->after_ready);
     l->before_wait.data = l->after_ready.data = l;
-    uv_prepare_start(&l->before_wait, on_before_wait);
-    uv_check_start(&l->after_ready, on_after_ready);
     uv_unref((uv_handle_t *)&l->before_wait);
     uv_unref((uv_handle_t *)&l->after_ready);
 }
