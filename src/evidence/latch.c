@@ -41,13 +41,27 @@ _Static_assert(sizeof(struct latch_file) == LATCH_BYTES, "the file is this struc
 
 static const char magic[8] = { 'a', 's', 's', 'a', 'y', 'l', 'k', '1' };
 
-/* Written, not only made longer: a hole that the disk has no room to fill would kill who
- * writes to the mapping. */
+static bool is_whole(const char *found, ssize_t n)
+{
+    return n == LATCH_BYTES && memcmp(found, magic, sizeof(magic)) == 0;
+}
+
+/* Who began it may have died on the way, or found the disk full. Written, not only made
+ * longer: a hole that the disk has no room to fill would kill who writes to the mapping.
+ */
 int latch_make(int fd, struct err *err)
 {
     struct latch_file f = { .word = 0 };
+    char found[LATCH_BYTES + 1];
+    ssize_t n = file_read_at(fd, found, sizeof(found), 0);
 
+    if (n < 0)
+        return err_errno(err, "cannot read the lock file");
+    if (is_whole(found, n))
+        return 0;
     memcpy(f.magic, magic, sizeof(magic));
+    if (n >= LATCH_BYTES || memcmp(found, &f, (size_t)n) != 0)
+        return err_set(err, ERR_FORMAT, "the lock file holds something else");
     if (lseek(fd, 0, SEEK_SET) < 0)
         return err_errno(err, "cannot write the lock file");
     return file_write(fd, str_of((const char *)&f, sizeof(f)), NULL, err);
@@ -60,7 +74,7 @@ int latch_is(int fd, bool *is, struct err *err)
 
     if (n < 0)
         return err_errno(err, "cannot read the lock file");
-    *is = n == LATCH_BYTES && memcmp(found, magic, sizeof(magic)) == 0;
+    *is = is_whole(found, n);
     if (n == 0 || *is)
         return 0;
     return err_set(err, ERR_FORMAT, "the lock file holds something else");

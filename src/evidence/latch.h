@@ -42,7 +42,9 @@ struct latch {
 /* Is this file on a file system where a latch works? */
 bool latch_fits(int fd);
 
-/* Make an empty file a latch. Under flock(2) on the file, so that of many one does. */
+/* Make a latch of an empty file, or of one that somebody left half made; one that is
+ * whole stays as it is, anything else is ERR_FORMAT. Under flock(2) on the file, so that
+ * of many one does. */
 MUST_CHECK int latch_make(int fd, struct err *err);
 
 /* *is: whether the file is a latch; an empty one is not, anything else is ERR_FORMAT. */

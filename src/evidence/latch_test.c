@@ -78,6 +78,48 @@ static void test_file(void)
     close(fd);
 }
 
+/* A file of the first `n` bytes of a latch, the last one of them changed by `change`. */
+static int begin_file(size_t n, unsigned char change)
+{
+    char bytes[LATCH_BYTES] = { 'a', 's', 's', 'a', 'y', 'l', 'k', '1' };
+    int fd;
+
+    unlink(path);
+    fd = open_file();
+    bytes[n - 1] ^= (char)change;
+    if (fd < 0 || pwrite(fd, bytes, n, 0) != (ssize_t)n)
+        abort();
+    return fd;
+}
+
+static void test_half_made(void)
+{
+    struct err err = { 0 };
+    struct latch l;
+    int made = 0, refused = 0;
+    bool is = false;
+
+    for (size_t n = 1; n < LATCH_BYTES; n++) {
+        int fd = begin_file(n, 0);
+
+        made += latch_is(fd, &is, &err) < 0 && latch_make(fd, &err) == 0 &&
+                latch_is(fd, &is, &err) == 0 && is;
+        close(fd);
+        fd = begin_file(n, 1);
+        refused += latch_make(fd, &err) < 0 && err.code == ERR_FORMAT &&
+                   lseek(fd, 0, SEEK_END) == (off_t)n;
+        close(fd);
+    }
+    ok(made == LATCH_BYTES - 1, "each beginning of a latch is made whole: %d", made);
+    ok(refused == LATCH_BYTES - 1, "anything else stays as it is: %d", refused);
+    make();
+    l = user();
+    ok(latch_try(&l) != LATCH_BUSY && latch_make(l.fd, &err) == 0 &&
+           latch_try(&l) == LATCH_BUSY,
+       "a whole one stays in the hand of who has it");
+    done(&l);
+}
+
 static void test_one_at_a_time(void)
 {
     struct latch a, b;
@@ -330,6 +372,7 @@ int main(void)
         return 99;
     snprintf(path, sizeof(path), "%s/lock", dir);
     test_file();
+    test_half_made();
     test_one_at_a_time();
     test_dead_holder();
     test_slot_of_a_dead_holder();

@@ -343,6 +343,27 @@ static void test_garbled_lock_file_is_refused(void)
     lab_remove(&l);
 }
 
+/* Who began the log died, or had no room, before anything else was written. */
+static void test_half_made_lock_file_of_a_new_log(void)
+{
+    struct lab l = lab_make();
+    struct err err = { 0 };
+    struct log *log;
+
+    ok(file_make_dirs(lab_path(&l, "log"), 0700, &err) == 0 &&
+           file_put(lab_path(&l, "log/lock"), STR("assayX"), 0600, &err) == 0,
+       "a beginning: %s", err.msg);
+    ok(!lab_open(&l, &err) && strstr(err.msg, "something else"), "another's file: %s",
+       err.msg);
+    ok(truncate(lab_path(&l, "log/lock"), 5) == 0, "half of ours");
+    log = lab_open(&l, &err);
+    ok(log && !is_locked(&l) && log_close(log, &err) == 0, "is made whole: %s", err.msg);
+    ok(truncate(lab_path(&l, "log/lock"), 5) == 0 && !lab_open(&l, &err) &&
+           err.code == ERR_DAMAGE,
+       "but not when there is a log: %s", err.msg);
+    lab_remove(&l);
+}
+
 int main(void)
 {
     test_dead_holder();
@@ -350,6 +371,7 @@ int main(void)
     test_stopped_holder();
     test_empty_lock_file_is_flocked();
     test_garbled_lock_file_is_refused();
+    test_half_made_lock_file_of_a_new_log();
     test_hold_keeps_the_lock();
     test_others_wait_while_it_is_held();
     test_gathered_batches_are_one();

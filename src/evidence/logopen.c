@@ -181,18 +181,15 @@ static int open_lock(const struct log *log, const char *name, int *fd, struct er
 /* With the log, the lock file gets its kind: who comes later finds it there. */
 static int choose_kind(const struct log *log, struct err *err)
 {
-    bool latch;
     int r;
 
     if (!latch_fits(log->lock_fd))
         return 0;
     if (file_lock(log->lock_fd, LOCK_EX) < 0)
         return err_errno(err, "cannot lock '%s'", log->lock_path);
-    r = latch_is(log->lock_fd, &latch, err);
-    if (r == 0 && !latch)
-        r = latch_make(log->lock_fd, err);
+    r = latch_make(log->lock_fd, err);
     file_lock(log->lock_fd, LOCK_UN);
-    return r;
+    return r < 0 ? err_wrap(err, "cannot make '%s'", log->lock_path) : 0;
 }
 
 static int refuse_lock(const struct log *log, const char *why, struct err *err)
