@@ -252,7 +252,7 @@ def check_packs(name, audit, cancelled=0, expected=1):
     """A call that was cancelled and never answered is a lost one: evidence of that is due."""
     found = packs(audit)
     lost = [r["outcome_reason"] for r in receipts(audit) if r.get("outcome") == "timeout"]
-    ok(lost == ["cancelled"] * cancelled, "%s: %d cancelled, no other call lost" % (name, cancelled), lost)
+    ok(lost == ["cancelled"] * cancelled, "%s: %d cancelled without an answer, no other call lost" % (name, cancelled), lost)
     for pack in found:
         done = subprocess.run([assay, "verify-pack", pack, "--json"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         ok(done.returncode == 0, name + ": the pack verifies", done.stdout.decode())
