@@ -73,9 +73,10 @@ static void print_facts(const struct logcheck *c, const struct keys *keys)
     if (c->repairs)
         printf("  repairs        %" PRIu64 " torn tails were cut off and kept\n",
                c->repairs);
-    printf("  this machine   %s\n", c->remembered
-                                        ? "remembers signing this log, and agrees"
-                                        : "has no memory of its own of this log");
+    printf("  this machine   %s\n",
+           !c->remembered    ? "has no memory of its own of this log"
+           : c->serious == 0 ? "remembers signing this log, and agrees"
+                             : "remembers signing this log");
 }
 
 static void print_text(const struct logcheck *c, const struct keys *keys)

@@ -38,6 +38,7 @@ static const struct {
     METHOD("tasks/result", RPC_TASKS_RESULT),
     METHOD("tasks/cancel", RPC_TASKS_CANCEL),
     METHOD("notifications/tasks", RPC_TASKS_NOTIFICATION),
+    METHOD("subscriptions/listen", RPC_SUBSCRIPTIONS_LISTEN),
 };
 
 static enum rpc_method find_method(const struct json *j, uint32_t node)

@@ -39,6 +39,7 @@ enum rpc_method {
     RPC_TASKS_RESULT,
     RPC_TASKS_CANCEL,
     RPC_TASKS_NOTIFICATION,
+    RPC_SUBSCRIPTIONS_LISTEN, /* a request that is not answered while it lasts */
 };
 
 /* Nodes are JSON_NONE where a part is absent. */

@@ -326,7 +326,7 @@ static void let_go(struct relay *r, enum direction d, struct exchange *x,
 
 bool flow_is_open(const struct relay *r)
 {
-    return (r->desk && tap_open_calls(&r->desk->tap) > 0) ||
+    return (r->desk && tap_is_asked(&r->desk->tap)) ||
            (r->upstream && http_client_is_busy(r->upstream->client));
 }
 

@@ -114,13 +114,20 @@ static const struct endpoint_events server_events = { server_span, server_ended,
                                                       server_drained, server_gone,
                                                       on_many };
 
-/* On stdio the client sees that itself. */
+/* On stdio the client sees the end itself, and the person wants to know of a bad one. */
 static void say_exit(const struct relay *r, int status)
 {
-    relay_say(r, "session %s: the server %s %d; its client has to begin anew",
-              session_id(r->session),
-              WIFSIGNALED(status) ? "was ended by signal" : "has exited with status",
-              WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+    const char *how =
+        WIFSIGNALED(status) ? "was ended by signal" : "has exited with status";
+    int number = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
+
+    if (r->signalled || r->ended_server)
+        return;
+    if (r->side[TO_CLIENT]->type->answers && !r->client_ended)
+        relay_say(r, "session %s: the server %s %d; its client has to begin anew",
+                  session_id(r->session), how, number);
+    else if (status != 0)
+        relay_say(r, "the server %s %d", how, number);
 }
 
 static void server_exit(void *ctx, int status)
@@ -129,8 +136,7 @@ static void server_exit(void *ctx, int status)
 
     r->server_exited = true;
     r->server_status = status;
-    if (r->side[TO_CLIENT]->type->answers && !r->client_ended && !r->signalled)
-        say_exit(r, status);
+    say_exit(r, status);
     relay_why(r, "server_exit", WIFEXITED(status) && WEXITSTATUS(status) == 0);
     relay_begin_flush(r);
 }

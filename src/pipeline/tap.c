@@ -55,15 +55,13 @@ bool tap_is_blank(const struct tap *t)
            !t->states && !t->failing;
 }
 
-uint64_t tap_open_calls(const struct tap *t)
+bool tap_is_asked(const struct tap *t)
 {
-    return t->calls_open - t->calls_cancelled;
-}
+    const struct pending *p = t->asked[TO_SERVER].oldest;
 
-void tap_count_closed(struct tap *t, const struct pending *p)
-{
-    t->calls_open--;
-    t->calls_cancelled -= p->cancelled;
+    while (p && (p->answered || p->cancelled || p->method == RPC_SUBSCRIPTIONS_LISTEN))
+        p = p->newer;
+    return p != NULL;
 }
 
 /* Its events end at `upto`; the first of them is the message's. */
@@ -181,8 +179,6 @@ static int add_pending(struct tap *t, const struct rpc *m, struct exchange *x,
 
 void tap_forget_pending(struct tap *t, enum direction asked, struct pending *p)
 {
-    if (p->call && p->method == RPC_TOOLS_CALL && !p->answered)
-        tap_count_closed(t, p);
     t->lists_open -= p->method == RPC_TOOLS_LIST && asked == TO_SERVER;
     correlate_remove(&t->asked[asked], p);
 }
@@ -285,7 +281,6 @@ static int take_call(struct tap *t, const struct rpc *m, uint64_t index,
     }
     if (p) {
         p->call = call;
-        t->calls_open++;
         return tap_remember_passage(t, EVENT_REQUEST_FORWARDED, m->node, call, false,
                                     err);
     }
@@ -447,7 +442,6 @@ static int take_cancellation(struct tap *t, const struct rpc *m, uint64_t index,
     if (p && !p->cancelled) {
         p->cancelled = true;
         p->at = now; /* from here on it has TAP_CANCEL_GRACE */
-        t->calls_cancelled += p->call && p->method == RPC_TOOLS_CALL && !p->answered;
     }
     if (!p || !p->call)
         return put(t, m, index, EVENT_NOTIFICATION_RECEIVED, EVENT_NOTIFICATION_FORWARDED,

@@ -154,7 +154,6 @@ struct tap {
     uint64_t task_serial;
     struct tap_state *states; /* TAP_STATES of them; NULL: none yet */
     size_t state_next;
-    uint64_t calls_open, calls_cancelled; /* the second are among the first */
     struct {
         uint64_t asked, task; /* serials */
         size_t state;
@@ -222,7 +221,7 @@ void tap_cancel(struct tap *t, const struct exchange *x, uint64_t now);
 /* No answer comes any more: cancelled calls are lost as what they are. */
 void tap_settle(struct tap *t);
 
-/* Calls in flight whose answer is awaited: not those that the client has cancelled. */
-uint64_t tap_open_calls(const struct tap *t);
+/* Does the client wait for an answer to something, not for news that have no end? */
+bool tap_is_asked(const struct tap *t);
 
 #endif

@@ -14,11 +14,8 @@ static void forget_calls(struct tap *t)
 {
     struct pending *p = t->asked[TO_SERVER].newest;
 
-    for (; p && p->serial > t->gathered.asked; p = p->older) {
-        if (p->call && p->method == RPC_TOOLS_CALL && !p->answered)
-            tap_count_closed(t, p);
+    for (; p && p->serial > t->gathered.asked; p = p->older)
         p->call = NULL;
-    }
 }
 
 static void undone(void *ctx)

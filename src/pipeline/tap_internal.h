@@ -38,8 +38,6 @@ bool tap_is_refused(struct tap *t, const struct rpc *m);
 MUST_CHECK int tap_refuse(struct tap *t, const struct rpc *m, uint64_t index,
                           struct err *err);
 
-void tap_count_closed(struct tap *t, const struct pending *p);
-
 /* The call will not be answered: its receipt. The pending one stays. */
 void tap_lose(struct tap *t, struct pending *p, const char *reason);
 

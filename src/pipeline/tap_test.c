@@ -78,28 +78,64 @@ static bool fill(struct recording *r, struct tap *t)
     return good;
 }
 
+/* Calls whose answers are awaited. */
+static uint64_t open_calls(const struct tap *t)
+{
+    uint64_t n = 0;
+
+    for (const struct pending *p = t->asked[TO_SERVER].oldest; p; p = p->newer)
+        n += p->call && !p->cancelled && !p->answered;
+    return n;
+}
+
 static void test_a_cancelled_call_makes_room(struct recording *r)
 {
     struct session *s = recording_another(r, "audit");
     int timed_out = 0;
     struct tap t = begin(s, 0, &timed_out);
 
-    ok(fill(r, &t) && tap_open_calls(&t) == CORRELATE_MAX, "%d calls wait",
-       CORRELATE_MAX);
+    ok(fill(r, &t) && open_calls(&t) == CORRELATE_MAX, "%d calls wait", CORRELATE_MAX);
     ok(!ask(&t, -1), "one more is not told apart");
     ok(receive(&t, TO_SERVER,
                "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\","
                "\"params\":{\"requestId\":5}}\n"),
        "one is cancelled");
-    ok(tap_open_calls(&t) == CORRELATE_MAX - 1, "and is not awaited any more");
+    ok(open_calls(&t) == CORRELATE_MAX - 1, "and is not awaited any more");
     ok(ask(&t, -1), "it makes room");
-    ok(tap_open_calls(&t) == CORRELATE_MAX, "the new one is awaited: %llu",
-       (unsigned long long)tap_open_calls(&t));
+    ok(open_calls(&t) == CORRELATE_MAX, "the new one is awaited: %llu",
+       (unsigned long long)open_calls(&t));
     ok(lost(s) == 1, "the cancelled one has its receipt: %llu",
        (unsigned long long)lost(s));
     ok(receive(&t, TO_CLIENT, "{\"jsonrpc\":\"2.0\",\"id\":-1,\"result\":{}}\n") &&
-           tap_open_calls(&t) == CORRELATE_MAX - 1,
+           open_calls(&t) == CORRELATE_MAX - 1,
        "the new one is answered");
+    tap_release(&t);
+    session_free(s);
+}
+
+static void test_what_is_awaited(struct recording *r)
+{
+    struct session *s = recording_another(r, "audit");
+    int timed_out = 0;
+    struct tap t = begin(s, 0, &timed_out);
+
+    ok(!tap_is_asked(&t), "nothing was asked");
+    ok(receive(&t, TO_SERVER,
+               "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"subscriptions/listen\"}\n") &&
+           !tap_is_asked(&t),
+       "news that have no end are not awaited");
+    ok(receive(&t, TO_SERVER, "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"x\"}\n") &&
+           tap_is_asked(&t),
+       "an answer is, to whatever request");
+    ok(receive(&t, TO_CLIENT, "{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}\n") &&
+           !tap_is_asked(&t),
+       "until it comes");
+    ok(receive(&t, TO_SERVER, "{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"x\"}\n") &&
+           receive(&t, TO_SERVER,
+                   "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\","
+                   "\"params\":{\"requestId\":3}}\n") &&
+           !tap_is_asked(&t),
+       "or is not wanted any more");
     tap_release(&t);
     session_free(s);
 }
@@ -112,9 +148,9 @@ static void test_a_call_that_timed_out_makes_room(struct recording *r)
 
     fill(r, &t);
     tap_tick(&t, 1001);
-    ok(timed_out == CORRELATE_MAX && tap_open_calls(&t) == 0, "all are timed out: %d",
-       timed_out);
-    ok(ask(&t, -1) && tap_open_calls(&t) == 1, "and the next one finds room");
+    ok(timed_out == CORRELATE_MAX && open_calls(&t) == 0 && !tap_is_asked(&t),
+       "all are timed out: %d", timed_out);
+    ok(ask(&t, -1) && open_calls(&t) == 1, "and the next one finds room");
     tap_release(&t);
     session_free(s);
 }
@@ -157,16 +193,16 @@ static void test_refused_calls_are_denied(struct recording *r)
     struct tap t = begin(s, 0, &timed_out);
     rlim_t before = log_bytes(r), one;
 
-    ok(ask_both(&t) && tap_open_calls(&t) == 2, "two calls");
+    ok(ask_both(&t) && open_calls(&t) == 2, "two calls");
     one = (log_bytes(r) - before) / 2;
     tap_refused(&t);
     ok(c->denied == 2 && c->receipts == 2, "are refused: denied at once");
-    ok(tap_open_calls(&t) == 0 && history_open_calls(session_history(s)) == 0,
+    ok(open_calls(&t) == 0 && history_open_calls(session_history(s)) == 0,
        "nothing is open");
     limit_files(log_bytes(r) + one + one / 2);
     ok(!ask_both(&t) && c->calls == 3, "there is room for the first of two");
     tap_refused(&t);
-    ok(c->denied == 2 && tap_open_calls(&t) == 0, "it is refused: nothing can be said");
+    ok(c->denied == 2 && open_calls(&t) == 0, "it is refused: nothing can be said");
     limit_files(RLIM_INFINITY);
     ok(log_lost_total(r->log) == 1, "only the second one is lost");
     ok(receive(&t, TO_SERVER, "{\"jsonrpc\":\"2.0\",\"method\":\"x\"}\n"),
@@ -186,7 +222,7 @@ static void test_denials_are_told_later(struct recording *r)
     struct tap t = begin(s, 0, &timed_out);
     rlim_t before = log_bytes(r), one;
 
-    ok(ask(&t, 1) && tap_open_calls(&t) == 1, "a call");
+    ok(ask(&t, 1) && open_calls(&t) == 1, "a call");
     one = log_bytes(r) - before;
     t.options.judge = refuse_all;
     limit_files(log_bytes(r) + one + one / 2);
@@ -213,7 +249,7 @@ static void test_what_is_refused_last_is_denied_at_the_end(struct recording *r)
     ok(ask_both(&t) && tap_take_sent(&t, &sent, &err) == 0, "two calls that wait");
     t.failing = true; /* as after a message between */
     tap_refuse_sent(&t, &sent, TO_SERVER);
-    ok(c->denied == 0 && tap_open_calls(&t) == 0, "are refused");
+    ok(c->denied == 0 && open_calls(&t) == 0, "are refused");
     tap_settle(&t);
     ok(c->denied == 2 && c->receipts == 2 && c->lost == 0, "and denied at the end");
     tap_release(&t);
@@ -292,7 +328,7 @@ static void test_gathered_messages_are_written_together(struct recording *r)
     ok(tap_write(&t, &err) == 0 && !tap_is_gathering(&t), "then it is: %s", err.msg);
     log_let_go(r->log);
     ok(log_bytes(r) > before && receipt_bytes(r, s) > 0, "all at once");
-    ok(c->calls == 3 && c->receipts == 1 && tap_open_calls(&t) == 2, "and counted");
+    ok(c->calls == 3 && c->receipts == 1 && open_calls(&t) == 2, "and counted");
     ok(answer(&t, 2) && answer(&t, 3) && c->receipts == 3, "the rest as ever");
     tap_release(&t);
     end_and_pack(r, s, 3);
@@ -326,7 +362,7 @@ static void test_gathered_messages_fail_together(struct recording *r)
     limit_files(RLIM_INFINITY);
     ok(log_bytes(r) == bytes && receipt_bytes(r, s) == receipts, "nothing of it stands");
     ok(c->events == events && c->calls == 3 && c->receipts == 1, "nor is it counted");
-    ok(tap_open_calls(&t) == 1 && history_open_calls(session_history(s)) == 2,
+    ok(open_calls(&t) == 1 && history_open_calls(session_history(s)) == 2,
        "one is awaited, and one more is open");
     ok(log_lost_total(r->log) - lost_before >= 9, "all of it is lost");
     ok(answer(&t, 5), "an answer to a call that nobody knows of");
@@ -359,7 +395,7 @@ static void test_what_waits_is_bounded(struct recording *r)
        "a batch does not wait");
     ok(tap_write(&t, &err) == 0, "no more to write");
     log_let_go(r->log);
-    ok(tap_open_calls(&t) == 1002, "all are awaited");
+    ok(open_calls(&t) == 1002, "all are awaited");
     tap_release(&t);
     end_and_pack(r, s, 1002);
     session_free(s);
@@ -381,11 +417,11 @@ static void test_an_index_that_was_given_is_used(struct recording *r)
     ok(json_parse(&given, str_from(call), NULL, &err) == 0, "a message has an index");
     nodes = given.nodes;
     ok(receive(&t, TO_SERVER, call) && t.json.nodes == nodes && given.nodes != nodes &&
-           tap_open_calls(&t) == 1,
+           open_calls(&t) == 1,
        "it is taken, and another one is left for it");
     ok(json_parse(&given, STR("{}"), NULL, &err) == 0 &&
            receive(&t, TO_CLIENT, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}") &&
-           tap_open_calls(&t) == 0,
+           open_calls(&t) == 0,
        "one of another message is not");
     ok(str_is(given.text, "{}"), "and stays where it is");
     json_release(&given);
@@ -408,6 +444,7 @@ int main(void)
     test_denials_are_told_later(&r);
     test_what_is_refused_last_is_denied_at_the_end(&r);
     test_a_cancelled_call_makes_room(&r);
+    test_what_is_awaited(&r);
     test_a_call_that_timed_out_makes_room(&r);
     recording_close(&r);
     return tap_done();

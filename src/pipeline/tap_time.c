@@ -13,7 +13,6 @@ void tap_lose(struct tap *t, struct pending *p, const char *reason)
     if (session_lose(t->options.session, p->call, reason, NULL, &ignored) == 0)
         session_release(t->options.session, p->call);
     p->call = NULL;
-    tap_count_closed(t, p);
 }
 
 static void time_out(struct tap *t, struct pending *p)
@@ -68,7 +67,6 @@ void tap_cancel(struct tap *t, const struct exchange *x, uint64_t now)
         }
         p->cancelled = true;
         p->at = now;
-        t->calls_cancelled++;
     }
 }
 

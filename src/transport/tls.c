@@ -39,8 +39,20 @@ static int fail(struct err *err, const char *what)
     return err_set(err, ERR_PEER, "%s: %s", what, why ? why : "no reason given");
 }
 
+static int check_readable(const char *path, struct err *err)
+{
+    int fd = file_open(path, O_RDONLY, 0, err);
+
+    if (fd < 0)
+        return -1;
+    file_close(&fd);
+    return 0;
+}
+
 static int load(SSL_CTX *context, const char *ca_file, struct err *err)
 {
+    if (ca_file && check_readable(ca_file, err) < 0)
+        return -1;
     if (ca_file && SSL_CTX_load_verify_file(context, ca_file) != 1) {
         fail(err, "no certificate can be read");
         err->code = ERR_FORMAT;
@@ -148,16 +160,6 @@ static int no_password(char *into, int room, int writing, void *asked)
     (void)writing;
     *(bool *)asked = true;
     return -1;
-}
-
-static int check_readable(const char *path, struct err *err)
-{
-    int fd = file_open(path, O_RDONLY, 0, err);
-
-    if (fd < 0)
-        return -1;
-    file_close(&fd);
-    return 0;
 }
 
 static int load_key(SSL_CTX *context, const char *key_file, struct err *err)

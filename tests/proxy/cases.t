@@ -1131,6 +1131,31 @@ def case_sigterm_after_eof_late(c):
     c.judge()
 
 
+def case_piped(c):
+    """Who pipes requests in gets their answers, whatever they ask for."""
+    asked = b"".join(b'{"jsonrpc":"2.0","id":%d,"method":"%s"}\n' % x
+                     for x in enumerate((b"initialize", b"tools/list", b"ping")))
+    status, out, _ = c.run(asked, "slow", argument="1.5")
+    tap.same((status, [json.loads(m)["id"] for m in out.splitlines()]), (0, [0, 1, 2]),
+             "a server that is slow to begin: all are answered")
+    asked = b'{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen"}\n'
+    began = time.monotonic()
+    status, _, _ = c.run(asked, "silent")
+    tap.ok(status == 0 and time.monotonic() - began < 5, "news are not waited for", status)
+
+
+def case_bad_exit(c):
+    """A server that ends badly, and nobody knows why: we say so."""
+    for script, words in (("exit 3", b"the server has exited with status 3"),
+                          ("kill -9 $$", b"the server was ended by signal 9"), ("exit 0", b"")):
+        p = subprocess.Popen([ASSAY, "mcp-proxy", "--audit-dir", c.dir, "--", "sh", "-c", script],
+                             stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+        c.started.append(p)
+        said = p.stderr.read()
+        p.wait()
+        tap.ok(words in said if words else said == b"", f"{script}: {words.decode()}", said)
+
+
 # --- SIGKILL ---
 
 

@@ -41,6 +41,12 @@ def echo(_):
             say("".join(answers))
 
 
+def slow(seconds):
+    """The same, but it takes SECONDS to begin."""
+    time.sleep(float(seconds))
+    echo(None)
+
+
 def swap(count):
     """Answer only when COUNT requests are there, the last one first."""
     waiting = []
