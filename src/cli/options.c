@@ -128,6 +128,20 @@ static bool is_help(const char *arg)
     return strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0;
 }
 
+/* A flag that is wrong behind a word: it may be that of a command. */
+static bool suspect_command(struct parser *p)
+{
+    const struct command *c = p->command;
+
+    if (strstr(c->usage, "-- COMMAND"))
+        err_set(
+            &p->err, ERR_FORMAT,
+            "%s: there is no flag '%s'; if it is one of the server's command, put '--' "
+            "in front of that: assay %s %s",
+            c->name, p->argv[p->at], c->name, c->usage);
+    return false;
+}
+
 /* Operands are moved to the front of argv, over what has been read. */
 static bool take_all(struct parser *p, struct operands *operands, bool *helped)
 {
@@ -148,7 +162,7 @@ static bool take_all(struct parser *p, struct operands *operands, bool *helped)
         } else if (arg[0] != '-' || arg[1] == '\0') {
             operands->at[operands->count++] = arg;
         } else if (!take_option(p)) {
-            return false;
+            return operands->count ? suspect_command(p) : false;
         }
     }
     if (operands->count + 1 < p->argc)

@@ -69,6 +69,7 @@ refused "cannot open" --policy p.yaml
 refused "it is one of off, warn, strict" --pin x
 refused "is for --profile guard" --show-denied-tools
 refused "there is no flag" --workbench
+refused "put '--' in front of that" npx -y a-server
 refused "not both" --auto-pack --no-auto-pack
 refused "--pack-interval is" --pack-interval 0r
 refused "--pack-interval is" --pack-interval 1000001r
