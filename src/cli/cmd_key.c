@@ -474,6 +474,9 @@ static enum exit_code run_rotate(int argc, char **argv)
                  id);
         return command_fail_as(&key_rotate, json, &err);
     }
+    if (!log && !json)
+        fputs("for new logs; 'assay key rotate --log' hands one over that exists\n",
+              stderr);
     return print_one(&key_rotate, &k, id, json);
 }
 

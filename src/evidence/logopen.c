@@ -282,8 +282,9 @@ static int check_history(struct log *log, struct err *err)
         return err_set(err, ERR_DAMAGE,
                        "the log has %" PRIu64
                        " events, but its checkpoint was signed over "
-                       "%" PRIu64 ": its end was cut off. Nothing is written",
-                       log->state.range.size, newest.size);
+                       "%" PRIu64 ": its end was cut off. Nothing is written. To begin a "
+                       "new log, move '%s' away",
+                       log->state.range.size, newest.size, log->log_dir);
     return check_remembered(log, &newest, err);
 }
 
