@@ -216,6 +216,28 @@ static void test_a_receipts_file_fails(void)
     }
 }
 
+/* Whoever lets the log go need not know that others gather. */
+static void test_the_log_is_let_go(void)
+{
+    struct two t;
+    off_t before;
+
+    open_two(&t);
+    before = bytes(&t, SEGMENT);
+    gather(&t);
+    log_let_go(t.r.log);
+    ok(!session_is_gathering(t.s[0]) && !session_is_gathering(t.s[1]),
+       "the log is let go: nobody gathers any more");
+    gather(&t);
+    call(&t, 0);
+    log_let_go(t.r.log);
+    ok(lines(&t, 0) > 0 && bytes(&t, SEGMENT) > before,
+       "what was gathered is written before");
+    ok(session_write(t.s[0], &(struct err){ 0 }) == 0, "which was well");
+    call(&t, 1);
+    judge(&t, 1, true);
+}
+
 static void test_a_session_that_is_freed(void)
 {
     struct two t;
@@ -239,6 +261,7 @@ int main(void)
     test_others_write_it_before();
     test_all_or_nothing();
     test_a_receipts_file_fails();
+    test_the_log_is_let_go();
     test_a_session_that_is_freed();
     return tap_done();
 }

@@ -118,8 +118,8 @@ void log_let_go(struct log *log); /* safe without log_hold() */
 void log_gather(struct log *log, uint64_t *upto);
 
 /* Who has more to write than what was gathered (receipts, which stand before their
- * events) is told when somebody begins a batch that will not be gathered, and ends with
- * log_write() or log_drop(). Whoever gathers begins with log_begin_more(), which tells
+ * events) is told when somebody begins a batch that will not be gathered, or lets the log
+ * go, and ends with log_write() or log_drop(). Whoever gathers begins with log_begin_more(), which tells
  * nobody. NULL: there is nobody. */
 void log_set_gatherer(struct log *log, void (*write)(void *ctx), void *ctx);
 void *log_gatherer(const struct log *log); /* its ctx */

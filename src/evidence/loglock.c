@@ -134,11 +134,14 @@ void log_hold(struct log *log)
 
 void log_let_go(struct log *log)
 {
-    bool kept = hold.kept;
+    bool kept;
 
     if (hold.log != log)
         return;
+    if (log->gatherer.write)
+        log->gatherer.write(log->gatherer.ctx);
     assert(!log->gathered.some);
+    kept = hold.kept;
     hold.log = NULL;
     hold.kept = false;
     if (kept)
