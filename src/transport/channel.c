@@ -99,7 +99,7 @@ static void on_flush(void *ctx)
 {
     struct channel *s = ctx;
 
-    if (s->broken || s->corked || s->queue.n == s->sent)
+    if (s->broken || s->corked)
         return;
     handle_writable(s);
     update_watch(s);
@@ -200,13 +200,12 @@ static bool may_gather(const struct channel *s, size_t bytes)
     return bytes <= CHANNEL_GATHER_MAX || must_wait(s);
 }
 
-/* It has become too much to wait for more. As if it had just been written. */
+/* It has become too much to wait for more. Who has seen it wait hears at the end of the
+ * turn that it does not any more. */
 static int flush_now(struct channel *s, struct err *err)
 {
-    ssize_t n;
+    ssize_t n = write_some(s, str_skip(buf_str(&s->queue), s->sent));
 
-    loop_chore_cancel(s->loop, &s->flush);
-    n = write_some(s, str_skip(buf_str(&s->queue), s->sent));
     if (n < 0) {
         s->broken = true;
         return err_errno(err, "write");
@@ -215,6 +214,8 @@ static int flush_now(struct channel *s, struct err *err)
     if (s->sent == s->queue.n) {
         buf_reset(&s->queue);
         s->sent = 0;
+    } else {
+        loop_chore_cancel(s->loop, &s->flush); /* it goes on when there is room */
     }
     update_watch(s);
     return 0;

@@ -337,6 +337,37 @@ static void test_first(void)
     close_both(&b);
 }
 
+/* What must be done first is done in the middle of a turn: then much may go at once. */
+
+static void write_behind_first(void *ctx)
+{
+    static struct loop_chore first;
+    static char many[CHANNEL_GATHER_MAX + 1], got[sizeof(many) + 1];
+    struct both *b = ctx;
+    struct err err;
+
+    first = (struct loop_chore){ .run = look_before, .ctx = b, .first = true };
+    loop_chore_set(b->loop, &first);
+    ok(channel_write(&b->out, str_of(many, sizeof(many)), &err) == 0 &&
+           channel_queued(&b->out) == sizeof(many),
+       "much waits for what comes first");
+    loop_chore_cancel(b->loop, &first);
+    ok(says(b, "!") && channel_queued(&b->out) == 0 &&
+           read(b->from, got, sizeof(got)) == (ssize_t)sizeof(got),
+       "which is done: all goes");
+}
+
+static void test_drained_behind_first(void)
+{
+    struct both b;
+
+    open_both(&b);
+    run_turn(&b, write_behind_first);
+    ok(b.drained == 1, "whoever stopped because of the queue hears that it is empty: %d",
+       b.drained);
+    close_both(&b);
+}
+
 static void cork_and_write(void *ctx)
 {
     struct both *b = ctx;
@@ -374,6 +405,7 @@ int main(void)
     test_gather_much();
     test_gather_corked();
     test_first();
+    test_drained_behind_first();
     test_cork();
     test_finish_while_corked();
     test_reader_goes_while_corked();
