@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -289,25 +290,62 @@ void channel_trim(struct channel *s)
         buf_release(&s->queue);
 }
 
-/* What was written was written, though it has waited for the turn's end. */
-static void give_up_gathering(struct channel *s)
+static void release(struct channel *s)
 {
-    if (!loop_chore_is_set(&s->flush))
-        return;
-    loop_chore_cancel(s->loop, &s->flush);
-    if (!s->broken && s->fd >= 0 && !must_wait(s))
-        (void)write_some(s, str_skip(buf_str(&s->queue), s->sent));
-}
-
-void channel_close(struct channel *s)
-{
-    give_up_gathering(s);
-    loop_watch_free(s->watch);
-    s->watch = NULL;
     if (s->fd >= 0 && s->saved_flags >= 0)
         fcntl(s->fd, F_SETFL, s->saved_flags);
     if (s->events)
         file_close(&s->fd);
     buf_release(&s->queue);
     s->sent = 0;
+}
+
+static void write_last(struct channel *s)
+{
+    (void)write_some(s, str_skip(buf_str(&s->queue), s->sent));
+}
+
+static void on_last(void *ctx)
+{
+    struct channel *s = ctx;
+
+    write_last(s);
+    release(s);
+    free(s);
+}
+
+/* Its owner is done with it, but something must be done before its last bytes leave. */
+static void leave_behind(struct channel *s)
+{
+    struct channel *last = malloc(sizeof(*last));
+
+    if (!last)
+        return;
+    *last = *s;
+    last->flush = (struct loop_chore){ .run = on_last, .ctx = last };
+    loop_chore_set(s->loop, &last->flush);
+    s->queue = (struct buf){ 0 };
+    s->fd = -1;
+}
+
+/* What was written was written, though it has waited for the turn's end. */
+static void give_up_gathering(struct channel *s)
+{
+    if (!loop_chore_is_set(&s->flush))
+        return;
+    loop_chore_cancel(s->loop, &s->flush);
+    if (s->broken || s->fd < 0)
+        return;
+    if (must_wait(s))
+        leave_behind(s);
+    else
+        write_last(s);
+}
+
+void channel_close(struct channel *s)
+{
+    loop_watch_free(s->watch); /* before its descriptor */
+    s->watch = NULL;
+    give_up_gathering(s);
+    release(s);
 }

@@ -75,7 +75,10 @@ void channel_finish(struct channel *s);
 
 /* Of a socket: the same for its writing side only; reading goes on. */
 void channel_shut(struct channel *s);
-void channel_trim(struct channel *s);  /* free an empty queue's memory: it will idle */
-void channel_close(struct channel *s); /* at once; safe on a zeroed or closed one */
+void channel_trim(struct channel *s); /* free an empty queue's memory: it will idle */
+
+/* At once, but for what was gathered: that is tried once, now or when nothing comes first
+ * any more. Safe on a zeroed or closed one. */
+void channel_close(struct channel *s);
 
 #endif

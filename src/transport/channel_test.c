@@ -337,6 +337,32 @@ static void test_first(void)
     close_both(&b);
 }
 
+static void look_at_nothing(void *ctx)
+{
+    ok(reads(ctx, ""), "closed, but what comes first finds nothing gone");
+}
+
+static void close_before_first(void *ctx)
+{
+    static struct loop_chore first;
+    struct both *b = ctx;
+
+    first = (struct loop_chore){ .run = look_at_nothing, .ctx = b, .first = true };
+    loop_chore_set(b->loop, &first);
+    ok(says(b, "said"), "it waits for what comes first");
+    channel_close(&b->out);
+}
+
+static void test_close_before_first(void)
+{
+    struct both b;
+
+    open_both(&b);
+    run_turn(&b, close_before_first);
+    ok(reads(&b, "said") && reads(&b, "EOF"), "then what was said goes, and the end");
+    close_both(&b);
+}
+
 /* What must be done first is done in the middle of a turn: then much may go at once. */
 
 static void write_behind_first(void *ctx)
@@ -405,6 +431,7 @@ int main(void)
     test_gather_much();
     test_gather_corked();
     test_first();
+    test_close_before_first();
     test_drained_behind_first();
     test_cork();
     test_finish_while_corked();

@@ -382,6 +382,27 @@ def lose(c, handle, what, want=(200, -31006)):
     one.judge()
 
 
+def case_cut(c):
+    """An answer, and in the same breath what is no HTTP."""
+    def handle(server, request, s):
+        body = b"data: " + json.dumps(result(request)).encode() + b"\n\n"
+        s.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
+                  b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\nZZ\r\n" % (len(body), body))
+        return False
+    c.listen(served(handle).url())
+    client, got, cut = c.client(), [], 0
+    for n in range(1, 6):
+        try:
+            for message in client.post(tool(n)).messages():
+                got.append(message["id"])
+        except Cut:
+            cut += 1
+    same((got, cut), ([1, 2, 3, 4, 5], 5), "what is recorded as sent arrives before the cut")
+    same(c.stop(), 0, "status 0: the calls were answered")
+    same(c.outcomes(), {"forwarded": 5}, "so say the receipts")
+    c.judge()
+
+
 def case_dies(c):
     def in_json(server, request, s):
         s.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
