@@ -107,7 +107,8 @@ void log_abort(struct log *log); /* forget the batch, let go of the lock */
 
 /* Between these two, what this thread commits is written as ever, but the lock is kept
  * from one batch to the next: for what came at once and takes no time. One log at a time;
- * nothing that waits (for the disk, for others) in between. */
+ * nothing that waits (for the disk, for others) in between. When others do not give the
+ * lock away, the first batch waits LOG_LOCK_WAIT for it, those behind it do not. */
 void log_hold(struct log *log);
 void log_let_go(struct log *log); /* safe without log_hold() */
 
@@ -119,8 +120,8 @@ void log_gather(struct log *log, uint64_t *upto);
 
 /* Who has more to write than what was gathered (receipts, which stand before their
  * events) is told when somebody begins a batch that will not be gathered, or lets the log
- * go, and ends with log_write() or log_drop(). Whoever gathers begins with log_begin_more(), which tells
- * nobody. NULL: there is nobody. */
+ * go, and ends with log_write() or log_drop(). Whoever gathers begins with
+ * log_begin_more(), which tells nobody. NULL: there is nobody. */
 void log_set_gatherer(struct log *log, void (*write)(void *ctx), void *ctx);
 void *log_gatherer(const struct log *log); /* its ctx */
 bool log_is_held(const struct log *log);   /* by this thread, with log_hold() */

@@ -74,22 +74,15 @@ static int lock_bounded(struct log *log, enum latch_taken *taken, struct err *er
 /* What this thread holds on to between batches. */
 static _Thread_local struct {
     const struct log *log;
-    bool kept; /* its lock is ours */
+    bool kept;  /* its lock is ours */
+    bool stuck; /* who has it does not give it away: one wait is enough */
 } hold;
 
-int log_lock(struct log *log, struct err *err)
+static int lock(struct log *log, struct err *err)
 {
     enum latch_taken taken;
     struct timespec until;
 
-    if (latch_is_open(&log->latch) && latch_is_inherited(&log->latch))
-        return err_set(err, ERR_REFUSED,
-                       "this log was opened before a fork; the new process must open it "
-                       "itself");
-    if (hold.log == log && hold.kept) {
-        log->locked = true;
-        return 0;
-    }
     if (pthread_mutex_trylock(&log->mutex) != 0) {
         clock_gettime(CLOCK_MONOTONIC, &until);
         until.tv_sec += LOG_LOCK_WAIT / 1000;
@@ -105,6 +98,24 @@ int log_lock(struct log *log, struct err *err)
     if (taken != LATCH_OURS)
         log->current = false;
     return 0;
+}
+
+int log_lock(struct log *log, struct err *err)
+{
+    if (latch_is_open(&log->latch) && latch_is_inherited(&log->latch))
+        return err_set(err, ERR_REFUSED,
+                       "this log was opened before a fork; the new process must open it "
+                       "itself");
+    if (hold.log == log && hold.kept) {
+        log->locked = true;
+        return 0;
+    }
+    if (hold.log == log && hold.stuck)
+        return err_set(err, ERR_TIMEOUT, "the lock of the log was not given away before");
+    if (lock(log, err) == 0)
+        return 0;
+    hold.stuck = hold.log == log;
+    return -1;
 }
 
 static void unlock(struct log *log)
@@ -143,7 +154,7 @@ void log_let_go(struct log *log)
     assert(!log->gathered.some);
     kept = hold.kept;
     hold.log = NULL;
-    hold.kept = false;
+    hold.kept = hold.stuck = false;
     if (kept)
         unlock(log);
 }

@@ -294,6 +294,41 @@ static void test_stopped_holder(void)
     lab_remove(&l);
 }
 
+static int64_t now_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* Many messages of a turn must not wait for it one after the other. */
+static void test_one_wait_while_it_is_held(void)
+{
+    struct lab l = lab_make();
+    struct err err = { 0 };
+    struct log *log = lab_open(&l, &err), *other = lab_open(&l, &err);
+    int64_t began;
+
+    ok(log_begin(other, &err) == 0, "another has it: %s", err.msg);
+    log_hold(log);
+    ok(lab_append(log, 0, NULL, &err) < 0 && err.code == ERR_TIMEOUT, "one waits: %s",
+       err.msg);
+    began = now_ms();
+    for (int i = 0; i < 3; i++)
+        ok(lab_append(log, 0, NULL, &err) < 0 && err.code == ERR_TIMEOUT,
+           "one more does not: %s", err.msg);
+    ok(now_ms() - began < LOG_LOCK_WAIT && log_lost_total(log) == 4, "all are counted");
+    log_let_go(log);
+    log_abort(other);
+    log_hold(log);
+    ok(lab_append(log, 1, NULL, &err) == 0, "the next time it is tried again: %s",
+       err.msg);
+    log_let_go(log);
+    ok(log_close(other, &err) == 0 && log_close(log, &err) == 0, "close: %s", err.msg);
+    lab_remove(&l);
+}
+
 /* As on a file system that other machines may have, too. */
 static void test_empty_lock_file_is_flocked(void)
 {
@@ -369,6 +404,7 @@ int main(void)
     test_dead_holder();
     test_fork_must_open_it_itself();
     test_stopped_holder();
+    test_one_wait_while_it_is_held();
     test_empty_lock_file_is_flocked();
     test_garbled_lock_file_is_refused();
     test_half_made_lock_file_of_a_new_log();
