@@ -39,8 +39,7 @@ void front_soon(struct seat *s)
     s->is_due = true;
     s->next_due = f->due;
     f->due = s;
-    if (!loop_timer_is_set(f->soon))
-        loop_timer_set(f->soon, 0, false);
+    loop_chore_set(f->loop, &f->soon);
 }
 
 /* What is said last gets a moment to be heard. */
@@ -227,9 +226,9 @@ static int open_loop(struct front *f, struct err *err)
 {
     static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
 
+    f->soon = (struct loop_chore){ .run = on_soon, .ctx = f };
     if (loop_new(&f->loop, err) < 0 ||
         loop_timer_new(&f->tick, f->loop, on_tick, f, err) < 0 ||
-        loop_timer_new(&f->soon, f->loop, on_soon, f, err) < 0 ||
         loop_timer_new(&f->dead, f->loop, on_dead, f, err) < 0)
         return -1;
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
@@ -310,7 +309,6 @@ static void close_all(struct front *f)
     far_close(f);
     tls_trust_free(f->trust);
     loop_timer_free(f->tick);
-    loop_timer_free(f->soon);
     loop_timer_free(f->dead);
     for (size_t i = 0; i < sizeof(f->signals) / sizeof(f->signals[0]); i++)
         loop_signal_free(f->signals[i]);

@@ -120,7 +120,8 @@ struct front {
     bool is_reloading;                /* each session would say so */
     uint64_t said_refused, said_lost; /* loop time */
     struct loop *loop;
-    struct loop_timer *tick, *soon, *dead;
+    struct loop_timer *tick, *dead;
+    struct loop_chore soon;
     struct loop_signal *signals[3];
     struct steward steward;
     struct turn turn;

@@ -47,8 +47,7 @@ void served_attend(struct served *c)
     c->due = true;
     c->next_due = s->due;
     s->due = c;
-    if (!c->next_due)
-        loop_timer_set(s->attend, 0, false);
+    loop_chore_set(s->options.loop, &s->attend);
 }
 
 void served_die(struct served *c)
@@ -444,8 +443,8 @@ int http_server_open(struct http_server **out, const struct http_server_options 
     s->limits = options->limits ? *options->limits : usual_limits;
     s->date_second = INT64_MIN;
     buf_init(&s->scratch, SCRATCH_MAX);
+    s->attend = (struct loop_chore){ .run = on_attend, .ctx = s };
     if (loop_timer_new(&s->tick, options->loop, on_tick, s, err) < 0 ||
-        loop_timer_new(&s->attend, options->loop, on_attend, s, err) < 0 ||
         start_listening(s, err) < 0 || watch_listeners(s, err) < 0) {
         http_server_free(s);
         return -1;
@@ -488,7 +487,7 @@ void http_server_free(struct http_server *s)
     while (s->all)
         free_served(s->all);
     loop_timer_free(s->tick);
-    loop_timer_free(s->attend);
+    loop_chore_cancel(s->options.loop, &s->attend);
     buf_release(&s->scratch);
     free(s);
 }

@@ -68,8 +68,8 @@ struct http_server {
     struct http_listener listeners[HTTP_SERVER_ADDRESSES];
     size_t listener_count;
     uint16_t port;
-    struct loop_timer *tick;   /* runs while there is something to wait for */
-    struct loop_timer *attend; /* at the end of this turn */
+    struct loop_timer *tick;  /* runs while there is something to wait for */
+    struct loop_chore attend; /* at the end of this turn */
     struct served *all, *due;
     size_t count, open_requests;
     size_t bodies;          /* bytes */
