@@ -475,8 +475,9 @@ static enum exit_code run_rotate(int argc, char **argv)
         return command_fail_as(&key_rotate, json, &err);
     }
     if (!log && !json)
-        fputs("for new logs; 'assay key rotate --log' hands one over that exists\n",
-              stderr);
+        diag_say(
+            "the new key is for new logs; 'assay key rotate --log' hands over one that "
+            "exists");
     return print_one(&key_rotate, &k, id, json);
 }
 

@@ -165,7 +165,7 @@ static void rewrite_request(struct share *s, const struct rpc *m, struct ask *a)
     rewrite_replace(&s->splice, m->json, m->node, REWRITE_TOKEN, true,
                     share_ask_number(a));
     a->is_initialize = m->method == RPC_INITIALIZE;
-    a->is_listen = json_string_is(m->json, m->method_node, STR("subscriptions/listen"));
+    a->is_listen = m->method == RPC_SUBSCRIPTIONS_LISTEN;
 }
 
 static bool pass_request(const struct sending *p, const struct rpc *m, uint32_t id)

@@ -43,8 +43,9 @@ void turn_init(struct turn *t, struct loop *loop, struct log *log)
 
 void turn_join(struct turn *t, struct relay *r)
 {
-    if (++t->messages > TURN_MESSAGES)
+    if (t->messages == TURN_MESSAGES)
         end(t);
+    t->messages++;
     if (session_is_gathering(r->session))
         return;
     if (r->in_turn) {

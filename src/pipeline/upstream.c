@@ -131,7 +131,7 @@ static void describe_one(struct upstream *u, struct http_facts *out)
     out->opens_session = m.kind == RPC_REQUEST && m.method == RPC_INITIALIZE;
     out->opens_stream =
         m.kind == RPC_NOTIFICATION && is_method(&m, "notifications/initialized");
-    out->endless = m.kind == RPC_REQUEST && is_method(&m, "subscriptions/listen");
+    out->endless = m.kind == RPC_REQUEST && m.method == RPC_SUBSCRIPTIONS_LISTEN;
     out->repeatable = m.kind != RPC_INVALID && is_repeatable(&m);
     if (m.kind == RPC_REQUEST)
         add_id(&u->ids, &u->json, m.id);

@@ -124,6 +124,7 @@ check "leaves the marker" [ "$(cat "$keys/.active_signer")" = copy ]
 
 run key rotate
 exits 0 "rotate"
+says "key rotate --log" "and what it does not do"
 new=$(cat "$keys/.active_signer")
 check "the new signer has a date" sh -c \
     'echo "$1" | grep -qE "^copy-[0-9]{8}T[0-9]{6}Z$"' - "$new"

@@ -117,6 +117,7 @@ damaged() { # WORDS WHAT
     run log verify --audit-dir "$audit"
     exits 2 "$2"
     prints "$1" "$2: $1"
+    check "$2: this machine does not agree" sh -c '! grep -q "and agrees" "$1"' - "$work/out"
     restore
 }
 head -n -3 "$segment" >"$work/s" && cp "$work/s" "$segment"

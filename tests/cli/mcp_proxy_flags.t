@@ -70,6 +70,9 @@ refused "it is one of off, warn, strict" --pin x
 refused "is for --profile guard" --show-denied-tools
 refused "there is no flag" --workbench
 refused "put '--' in front of that" npx -y a-server
+run mcp-proxy --audit-dir "$work/refused" --upstream-url https://localhost/mcp --ca "$work/none"
+exits 3 "--ca without its file"
+says "No such file" "and says that it is not there"
 refused "not both" --auto-pack --no-auto-pack
 refused "--pack-interval is" --pack-interval 0r
 refused "--pack-interval is" --pack-interval 1000001r
