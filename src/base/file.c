@@ -297,13 +297,9 @@ int file_put(const char *path, str bytes, mode_t mode, struct err *err)
 
 int file_make(const char *path, str bytes, mode_t mode, struct err *err)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int fd = file_open(path, O_WRONLY | O_CREAT | O_EXCL, 0600, err);
 
-    if (fd < 0 && errno == EEXIST)
-        return err_set(err, ERR_EXISTS, "'%s' is already there", path);
-    if (fd < 0)
-        return err_errno(err, "cannot create '%s'", path);
-    return fill(fd, path, bytes, mode, false, err);
+    return fd < 0 ? -1 : fill(fd, path, bytes, mode, false, err);
 }
 
 int file_create(const char *path, str bytes, mode_t mode, struct err *err)

@@ -12,13 +12,9 @@
 #include "base/file.h"
 
 struct slot {
-    uint64_t sum; /* over what follows, as far as it is used */
+    uint64_t sum; /* over what follows */
     uint64_t generation;
-    uint64_t segment;
-    uint64_t offset;
-    uint64_t size;
-    struct digest last;
-    struct digest range[RANGE_MAX];
+    struct head_state state;
 };
 
 struct head_file {
@@ -34,7 +30,7 @@ struct head_file {
 
 _Static_assert(sizeof(struct head_file) <= HEAD_BYTES, "the head fits its file");
 
-static const char magic[8] = { 'a', 's', 's', 'a', 'y', 'h', 'd', '2' };
+static const char magic[8] = { 'a', 's', 's', 'a', 'y', 'h', 'd', '3' };
 
 /* Finds torn and garbled slots; not a defence against forgery. */
 static uint64_t sum_of(const void *bytes, size_t n, uint64_t seed)
@@ -52,10 +48,7 @@ static uint64_t sum_of(const void *bytes, size_t n, uint64_t seed)
 
 static uint64_t slot_sum(const struct slot *s)
 {
-    size_t used = offsetof(struct slot, range) - offsetof(struct slot, generation);
-    uint64_t sum = sum_of(&s->generation, used, 1);
-
-    return sum_of(s->range, range_count(s->size) * sizeof(s->range[0]), sum);
+    return sum_of(&s->generation, sizeof(*s) - sizeof(s->sum), 1);
 }
 
 /* A hole in a mapped file that the disk has no room to fill kills who writes to it. */
@@ -139,14 +132,6 @@ void head_close(struct head *h)
     *h = (struct head){ .fd = -1 };
 }
 
-/* Only as many hashes as there are. */
-void head_state_copy(struct head_state *to, const struct head_state *from)
-{
-    memcpy(to, from,
-           offsetof(struct head_state, range.hash) +
-               range_count(from->range.size) * sizeof(from->range.hash[0]));
-}
-
 static bool slot_valid(const struct slot *s)
 {
     return s->sum != 0 && s->sum == slot_sum(s);
@@ -187,11 +172,7 @@ bool head_read(const struct head *h, struct head_state *out)
 
     if (!s || memcmp(h->file->magic, magic, sizeof(magic)) != 0)
         return false;
-    out->segment = s->segment;
-    out->offset = s->offset;
-    out->last = s->last;
-    out->range.size = s->size;
-    memcpy(out->range.hash, s->range, range_count(s->size) * sizeof(s->range[0]));
+    *out = s->state;
     return true;
 }
 
@@ -206,19 +187,14 @@ void head_write(struct head *h, const struct head_state *state)
     s->sum = 0;
     atomic_signal_fence(memory_order_seq_cst);
     s->generation = generation;
-    s->segment = state->segment;
-    s->offset = state->offset;
-    s->size = state->range.size;
-    s->last = state->last;
-    memcpy(s->range, state->range.hash,
-           range_count(s->size) * sizeof(state->range.hash[0]));
+    s->state = *state;
     atomic_signal_fence(memory_order_seq_cst);
     s->sum = slot_sum(s);
     h->left_sum = s->sum;
     h->generation = generation;
     memcpy(f->magic, magic, sizeof(magic));
     atomic_store(&f->committed_segment, state->segment);
-    atomic_store(&f->committed_size, state->range.size);
+    atomic_store(&f->committed_size, state->size);
 }
 
 /* More than was ever written is garbage. */

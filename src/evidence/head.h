@@ -15,22 +15,20 @@
 #include <sys/types.h>
 
 #include "base/attr.h"
+#include "evidence/crypto.h"
 #include "evidence/segment.h"
-#include "evidence/tree.h"
 
 struct err;
 
-#define HEAD_BYTES 8192
+#define HEAD_BYTES 4096
 
-/* The end of the log. `range.size` is the number of events. */
+/* The end of the log. */
 struct head_state {
     uint64_t segment;   /* first seq of the segment that is written to */
     uint64_t offset;    /* its length */
+    uint64_t size;      /* events */
     struct digest last; /* leaf hash of the last event; zeros for none */
-    struct range range;
 };
-
-void head_state_copy(struct head_state *to, const struct head_state *from);
 
 struct head_file;
 

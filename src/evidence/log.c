@@ -34,6 +34,11 @@ const char *log_origin(const struct log *log)
     return log->origin.name;
 }
 
+uint64_t log_written(const struct log *log)
+{
+    return log->written;
+}
+
 const struct clock *log_clock(const struct log *log)
 {
     return &log->clock;
@@ -89,9 +94,9 @@ static bool is_last_segment(const struct log *log)
     char path[FILE_PATH_MAX];
     struct err ignored;
 
-    if (log->state.segment == log->state.range.size)
+    if (log->state.segment == log->state.size)
         return true;
-    return segment_path(path, log->log_dir, log->state.range.size, &ignored) == 0 &&
+    return segment_path(path, log->log_dir, log->state.size, &ignored) == 0 &&
            access(path, F_OK) < 0 && errno == ENOENT;
 }
 
@@ -290,7 +295,7 @@ static int begin_batch(struct log *log, struct err *err)
     buf_reset(&log->batch);
     log->batch.max = LOG_BATCH_MAX;
     log->gap.events = 0;
-    head_state_copy(&log->next, &log->state);
+    log->next = log->state;
     return 0;
 }
 
@@ -334,7 +339,7 @@ int log_begin_more(struct log *log, struct err *err)
 uint64_t log_next(const struct log *log)
 {
     assert(log->locked);
-    return log->next.range.size;
+    return log->next.size;
 }
 
 int64_t log_time(const struct log *log)
@@ -345,7 +350,7 @@ int64_t log_time(const struct log *log)
 
 int log_put(struct log *log, const struct event *e, uint64_t *seq, struct err *err)
 {
-    struct event_place place = { log->next.range.size, log->next.last, log->time,
+    struct event_place place = { log->next.size, log->next.last, log->time,
                                  str_of(log->writer, strlen("w_") + ID_HEX) };
     size_t start = log->batch.n;
     struct digest leaf;
@@ -363,8 +368,9 @@ int log_put(struct log *log, const struct event *e, uint64_t *seq, struct err *e
         log->batch.failed = false;
         return -1;
     }
-    range_append(&log->next.range, &leaf);
+    leaves_put(&log->leaves, place.seq, &place.prev, &leaf);
     log->next.last = leaf;
+    log->next.size++;
     log->batch_events++;
     if (seq)
         *seq = place.seq;
@@ -393,7 +399,7 @@ static int rotate(struct log *log, struct err *err)
 {
     const struct head_state old = log->state;
 
-    if (begin_segment(log, old.range.size, err) == 0)
+    if (begin_segment(log, old.size, err) == 0)
         return 0;
     log->state = old;
     head_write(&log->head, &old);
@@ -429,7 +435,7 @@ static int write_batch(struct log *log, struct err *err)
 int log_commit(struct log *log, uint64_t *upto, struct err *err)
 {
     int r = log->batch.n ? write_batch(log, err) : 0;
-    uint64_t size = log->next.range.size, events = log->batch_events;
+    uint64_t size = log->next.size, events = log->batch_events;
 
     if (log->gathered.some) {
         events += log->gathered.events;
@@ -439,7 +445,8 @@ int log_commit(struct log *log, uint64_t *upto, struct err *err)
     if (r == 0) {
         log->repair_count = 0;
         settle_gap(log);
-        head_state_copy(&log->state, &log->next);
+        log->state = log->next;
+        log->written = size;
         log->current = true;
     }
     log_unlock(log);
@@ -458,7 +465,7 @@ void log_abort(struct log *log)
     if (log->gathered.some) {
         log->batch.n = log->gathered.bytes;
         log->gap.events = log->gathered.gap_events;
-        head_state_copy(&log->next, &log->gathered.next);
+        log->next = log->gathered.next;
     }
     log_unlock(log);
 }
@@ -471,9 +478,9 @@ void log_gather(struct log *log, uint64_t *upto)
     log->gathered.some = true;
     log->gathered.bytes = log->batch.n;
     log->gathered.gap_events = log->gap.events;
-    head_state_copy(&log->gathered.next, &log->next);
+    log->gathered.next = log->next;
     if (upto)
-        *upto = log->next.range.size;
+        *upto = log->next.size;
     log_unlock(log);
 }
 

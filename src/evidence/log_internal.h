@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * log_internal - what log.c, loglock.c, recover.c, sync.c and publish.c share. Nobody
- * else includes it.
+ * log_internal - what log.c, loglock.c, recover.c, sync.c, extend.c and publish.c share.
+ * Nobody else includes it.
  *
  * Locks, always taken in this order: publish_mutex, log/checkpoint.lock, sync_mutex,
  * mutex, log/lock, loss_mutex.
@@ -14,6 +14,7 @@
 
 #include "evidence/head.h"
 #include "evidence/latch.h"
+#include "evidence/leaves.h"
 #include "evidence/live.h"
 #include "evidence/log.h"
 #include "evidence/origin.h"
@@ -77,8 +78,10 @@ struct log {
     int segment_fd;       /* open for appending */
     uint64_t segment;     /* its first seq */
     bool segment_is_last; /* as far as was asked; see segment_agrees() */
-    struct head_state state; /* the end of the log at log_begin() */
-    struct head_state next;  /* with the batch */
+    struct head_state state;  /* the end of the log at log_begin() */
+    struct head_state next;   /* with the batch */
+    struct leaves leaves;     /* of what we wrote */
+    _Atomic uint64_t written; /* log_written() */
     struct buf batch;
     int64_t time; /* of the batch, ms */
     uint64_t batch_events;

@@ -73,6 +73,7 @@ void log_abandon(struct log *log)
     file_close(&log->segment_fd);
     file_close(&log->sync_fd);
     buf_release(&log->batch);
+    leaves_release(&log->leaves);
     pthread_mutex_destroy(&log->mutex);
     pthread_mutex_destroy(&log->loss_mutex);
     pthread_mutex_destroy(&log->sync_mutex);
@@ -259,7 +260,7 @@ static int check_remembered(struct log *log, const struct checkpoint *newest,
     if (origin_remembered(&log->origin, &log->keys, &known, err) < 0 ||
         path_join(path, log->log_dir, "tile", err) < 0)
         return -1;
-    if (known.size > log->state.range.size)
+    if (known.size > log->state.size)
         return refuse_rollback(log, &known, err);
     if (known.size == 0 || known.size > newest->size)
         return 0;
@@ -278,13 +279,13 @@ static int check_history(struct log *log, struct err *err)
 
     if (origin_checkpoint(&log->origin, log->log_dir, &newest, NULL, err) < 0)
         return -1;
-    if (newest.size > log->state.range.size)
+    if (newest.size > log->state.size)
         return err_set(err, ERR_DAMAGE,
                        "the log has %" PRIu64
                        " events, but its checkpoint was signed over "
                        "%" PRIu64 ": its end was cut off. Nothing is written. To begin a "
                        "new log, move '%s' away",
-                       log->state.range.size, newest.size, log->log_dir);
+                       log->state.size, newest.size, log->log_dir);
     return check_remembered(log, &newest, err);
 }
 
@@ -354,7 +355,7 @@ static int open_parts(struct log *log, const struct log_options *o, struct err *
         check_signer(log, err) < 0 || look_at_end(log, err) < 0 ||
         entropy_id(&log->entropy, log->writer, "w_", err) < 0)
         return -1;
-    if (live_open(&log->live, log->dir, log->writer, log->state.range.size, err) < 0)
+    if (live_open(&log->live, log->dir, log->writer, log->state.size, err) < 0)
         return -1;
     if (append_start(log, err) == 0)
         return 0;

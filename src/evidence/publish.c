@@ -3,8 +3,7 @@
  * Publishing: sync, extend the tiles, sign a checkpoint. Off the path of messages, by
  * whichever process gets log/checkpoint.lock.
  *
- * The lines are read back from the segments and hashed again: what is signed is what
- * stands there. If that gives another root than the writers' own, nothing is signed.
+ * What is signed is the history that the head ended when we began (extend.h).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,8 +15,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "evidence/log_internal.h"
-#include "evidence/tile.h"
+#include "evidence/extend.h"
 
 #define PUBLISH_WAIT 10000 /* ms that log_checkpoint(wait) waits for another process */
 
@@ -25,158 +23,12 @@
 struct publication {
     struct log *log;
     char tile_dir[FILE_PATH_MAX];
-    struct head_state end;        /* the log as it was when we began */
-    struct checkpoint newest;     /* what was published before */
+    struct extension x; /* of the tiles, from the newest checkpoint to the end */
     struct checkpoint remembered; /* what we know to have signed */
-    struct segment_place place;   /* of the first event that newest does not cover */
     bool rotated;                 /* newest is signed by the key before ours… */
     struct signer before;         /* …which signs once more */
     const struct signer *next;    /* whose key is to sign from now on; NULL: no change */
 };
-
-/* --- tiles --- */
-
-/* Hash lines from the reader's place on, up to event `until`, into the tiles. */
-static int add_lines(struct tile_writer *w, struct segment_reader *r, uint64_t until,
-                     struct err *err)
-{
-    enum segment_step step;
-    struct digest leaf;
-    str line;
-
-    while (w->size < until) {
-        if (segment_next(r, &step, &line, err) < 0)
-            return -1;
-        if (step != SEGMENT_LINE)
-            return err_set(err, ERR_DAMAGE, "the log ends before event %" PRIu64,
-                           w->size);
-        leaf = tree_leaf(line);
-        if (tile_writer_add(w, &leaf, err) < 0)
-            return -1;
-    }
-    return 0;
-}
-
-/* Add lines up to the newest checkpoint, stopping at every older one for its partial
- * tiles: afterwards the files are those that were there before. */
-static int add_all_lines(struct publication *p, struct tile_writer *w,
-                         struct segment_reader *r, struct err *err)
-{
-    CLEANUP(mapping_release) struct mapping list = { 0 };
-    CLEANUP(file_close) int fd = -1;
-    struct checkpoint c;
-    struct err ignored = { 0 };
-    char path[FILE_PATH_MAX];
-    str rest, text;
-    struct note note;
-
-    if (path_join(path, p->log->log_dir, "checkpoints", err) < 0)
-        return -1;
-    fd = file_open(path, O_RDONLY | O_NOFOLLOW, 0, &ignored);
-    if (fd < 0 && ignored.code != ERR_NOTFOUND) {
-        *err = ignored;
-        return -1;
-    }
-    if (fd >= 0 && mapping_open(&list, fd, path, err) < 0)
-        return -1;
-    rest = list.bytes;
-    while (origin_next_note(&rest, &text)) {
-        if (note_parse(&note, text, &ignored) < 0 ||
-            checkpoint_parse(&c, note.text, &ignored) < 0 || c.size <= w->size ||
-            c.size > p->newest.size)
-            continue;
-        if (add_lines(w, r, c.size, err) < 0 || tile_writer_finish(w, err) < 0)
-            return -1;
-    }
-    return add_lines(w, r, p->newest.size, err);
-}
-
-/* Tiles from the very beginning: they are missing or not what was signed. */
-static int start_anew(struct publication *p, struct tile_writer *w,
-                      struct segment_reader *r, struct err *err)
-{
-    struct digest root;
-
-    segment_close(r);
-    tile_writer_release(w);
-    if (file_remove_tree(p->tile_dir, err) < 0 ||
-        file_make_dirs(p->tile_dir, p->log->dir_mode, err) < 0 ||
-        tile_writer_open(w, p->tile_dir, 0, err) < 0)
-        return -1;
-    w->group = p->log->group != (gid_t)-1;
-    if (segment_open_seq(r, p->log->log_dir, 0, err) < 0 ||
-        add_all_lines(p, w, r, err) < 0)
-        return -1;
-    root = tile_writer_root(w);
-    if (digest_equal(&root, &p->newest.root))
-        return 0;
-    return err_set(err, ERR_DAMAGE,
-                   "the first %" PRIu64 " events are not those that were signed; no "
-                   "checkpoint is made",
-                   p->newest.size);
-}
-
-/* Where the event after the newest checkpoint stands: as noted, or counted out. */
-static int open_lines(struct publication *p, struct segment_reader *r, struct err *err)
-{
-    struct segment_place noted;
-
-    if (p->newest.size == 0)
-        return segment_open_seq(r, p->log->log_dir, 0, err);
-    if (head_published(&p->log->head, &noted) && noted.seq == p->newest.size &&
-        segment_open_at(r, p->log->log_dir, noted, err) == 0)
-        return 0;
-    return segment_open_seq(r, p->log->log_dir, p->newest.size, err);
-}
-
-static bool tiles_agree(struct publication *p, struct tile_writer *w)
-{
-    struct err ignored;
-    struct digest root;
-
-    if (tile_writer_open(w, p->tile_dir, p->newest.size, &ignored) < 0)
-        return false;
-    root = tile_writer_root(w);
-    return digest_equal(&root, &p->newest.root);
-}
-
-static int extend(struct publication *p, struct tile_writer *w, struct segment_reader *r,
-                  struct err *err)
-{
-    struct digest root, expected = range_root(&p->end.range);
-
-    if (!tiles_agree(p, w)) {
-        log_tell(p->log,
-                 "the tiles of the log are missing or damaged; writing them anew");
-        if (start_anew(p, w, r, err) < 0)
-            return -1;
-    } else if (open_lines(p, r, err) < 0) {
-        return -1;
-    }
-    w->group = p->log->group != (gid_t)-1;
-    if (add_lines(w, r, p->end.range.size, err) < 0)
-        return -1;
-    root = tile_writer_root(w);
-    if (!digest_equal(&root, &expected))
-        return err_set(err, ERR_DAMAGE,
-                       "events after %" PRIu64
-                       " are not those that were written: the log "
-                       "was changed; no checkpoint is made",
-                       p->newest.size);
-    p->place = r->next;
-    return tile_writer_finish(w, err);
-}
-
-static int extend_tiles(struct publication *p, struct err *err)
-{
-    struct tile_writer w = { 0 };
-    struct segment_reader r = { 0 };
-    int result = extend(p, &w, &r, err);
-
-    tile_writer_release(&w);
-    segment_close(&r);
-    return result;
-}
 
 /* --- signing --- */
 
@@ -190,8 +42,8 @@ static int check_extends(struct publication *p, struct err *err)
 
     if (p->remembered.size == 0)
         return 0;
-    if (p->remembered.size <= p->end.range.size) {
-        tile_reader_init(&tiles, p->tile_dir, p->end.range.size);
+    if (p->remembered.size <= p->x.end.size) {
+        tile_reader_init(&tiles, p->tile_dir, p->x.end.size);
         hashes = tile_reader_hashes(&tiles);
         r = tree_root(&hashes, p->remembered.size, &root, err);
         tile_reader_release(&tiles);
@@ -212,8 +64,7 @@ static int compose(struct publication *p, struct buf *note, struct err *err)
 {
     CLEANUP(signer_release) struct signer signer = { 0 };
     CLEANUP(buf_release) struct buf text = { 0 };
-    struct checkpoint c = { .size = p->end.range.size,
-                            .root = range_root(&p->end.range) };
+    struct checkpoint c = { .size = p->x.end.size, .root = p->x.root };
 
     memcpy(c.origin, p->log->origin.name, sizeof(c.origin));
     checkpoint_add(&text, &c);
@@ -307,10 +158,30 @@ static int release(struct publication *p, struct err *err)
 /* With the `repair` of what looking at the end had to mend: we may not write again. */
 static int snapshot(struct publication *p, struct err *err)
 {
-    if (log_begin(p->log, err) < 0)
+    struct log *log = p->log;
+    int r;
+
+    if (log_begin(log, err) < 0 || log_commit(log, NULL, err) < 0 ||
+        log_lock(log, err) < 0)
         return -1;
-    p->end = p->log->next;
-    return log_commit(p->log, NULL, err);
+    r = log_load(log, err);
+    log->current = r == 0;
+    p->x.end = log->state;
+    p->x.lent = r == 0 && leaves_lend(&log->leaves, p->x.end.size, &p->x.end.last);
+    log_unlock(log);
+    return r;
+}
+
+/* Where the lock is not to be had, they stay lent until the next time. */
+static void give_back(struct publication *p, uint64_t published)
+{
+    struct err ignored;
+
+    if (!p->x.lent || log_lock(p->log, &ignored) < 0)
+        return;
+    leaves_give_back(&p->log->leaves, published);
+    log_unlock(p->log);
+    p->x.lent = false;
 }
 
 /* The first checkpoint of a new key carries the signature of the old one too, whoever
@@ -332,32 +203,46 @@ static int see_rotation(struct publication *p, str newest, struct err *err)
     return 0;
 }
 
+static int find_tiles(struct publication *p, struct err *err)
+{
+    p->x.log = p->log;
+    p->x.tile_dir = p->tile_dir;
+    return path_join(p->tile_dir, p->log->log_dir, "tile", err);
+}
+
 static int prepare(struct publication *p, struct err *err)
 {
     CLEANUP(buf_release) struct buf newest = { .max = NOTE_MAX };
     struct log *log = p->log;
 
-    if (path_join(p->tile_dir, log->log_dir, "tile", err) < 0 ||
-        log_check_place(log, err) < 0 ||
+    if (find_tiles(p, err) < 0 || log_check_place(log, err) < 0 ||
         origin_read(&log->origin, log->log_dir, err) < 0 || snapshot(p, err) < 0 ||
-        origin_checkpoint(&log->origin, log->log_dir, &p->newest, &newest, err) < 0)
+        origin_checkpoint(&log->origin, log->log_dir, &p->x.newest, &newest, err) < 0)
         return -1;
     if (see_rotation(p, buf_str(&newest), err) < 0)
         return -1;
     return origin_remembered(&log->origin, &log->keys, &p->remembered, err);
 }
 
-static int publish(struct publication *p, struct err *err)
+static int publish_new(struct publication *p, struct err *err)
 {
-    if (prepare(p, err) < 0)
-        return -1;
-    if (p->end.range.size == p->newest.size && !p->rotated)
+    const struct segment_place end = { p->x.end.segment, p->x.end.offset, p->x.end.size };
+
+    if (p->x.end.size == p->x.newest.size && !p->rotated)
         return 0;
-    if (log_sync(p->log, p->end.range.size, err) < 0 || extend_tiles(p, err) < 0 ||
+    if (log_sync(p->log, p->x.end.size, err) < 0 || extend_tiles(&p->x, err) < 0 ||
         check_extends(p, err) < 0 || release(p, err) < 0)
         return -1;
-    head_set_published(&p->log->head, &p->place);
+    head_set_published(&p->log->head, &end);
     return 0;
+}
+
+static int publish(struct publication *p, struct err *err)
+{
+    int r = prepare(p, err) < 0 ? -1 : publish_new(p, err);
+
+    give_back(p, r == 0 ? p->x.end.size : 0);
+    return r;
 }
 
 /* --- a new key --- */
@@ -448,28 +333,22 @@ int log_checkpoint(struct log *log, bool wait, struct err *err)
 /* The head by recovery, the tiles by reading every line. */
 static int rebuild(struct publication *p, uint64_t *events, struct err *err)
 {
-    struct tile_writer w = { 0 };
-    struct segment_reader r = { 0 };
+    struct segment_place place;
     struct log *log = p->log;
     int result;
 
-    if (path_join(p->tile_dir, log->log_dir, "tile", err) < 0 ||
-        origin_read(&log->origin, log->log_dir, err) < 0 || log_lock(log, err) < 0)
+    if (find_tiles(p, err) < 0 || origin_read(&log->origin, log->log_dir, err) < 0 ||
+        log_lock(log, err) < 0)
         return -1;
     result = log_recover(log, err);
-    *events = log->state.range.size;
+    *events = log->state.size;
     log_unlock(log);
     if (result < 0 ||
-        origin_checkpoint(&log->origin, log->log_dir, &p->newest, NULL, err) < 0)
+        origin_checkpoint(&log->origin, log->log_dir, &p->x.newest, NULL, err) < 0 ||
+        extend_anew(&p->x, &place, err) < 0)
         return -1;
-    result = start_anew(p, &w, &r, err);
-    if (result == 0)
-        result = tile_writer_finish(&w, err);
-    if (result == 0)
-        head_set_published(&log->head, &r.next);
-    tile_writer_release(&w);
-    segment_close(&r);
-    return result;
+    head_set_published(&log->head, &place);
+    return 0;
 }
 
 int log_rebuild(const struct log_options *options, uint64_t *events, struct err *err)

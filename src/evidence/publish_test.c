@@ -9,6 +9,7 @@
 
 #include "evidence/event.h"
 #include "evidence/head.h"
+#include "evidence/leaves.h"
 #include "evidence/logcheck.h"
 #include "evidence/origin.h"
 #include "evidence/segment.h"
@@ -273,8 +274,94 @@ static void test_recovery_after_anothers_rotation(void)
     lab_remove(&l);
 }
 
+/* --- what is signed --- */
+
+static bool signs_all(const struct lab *l, struct log *log)
+{
+    struct checkpoint c;
+    struct err err = { 0 };
+    struct origin o;
+
+    return log_checkpoint(log, true, &err) == 0 &&
+           origin_read(&o, lab_path(l, "log"), &err) == 0 &&
+           origin_checkpoint(&o, lab_path(l, "log"), &c, NULL, &err) == 0 &&
+           c.size == log_written(log);
+}
+
+static bool append_some(struct log *log, int64_t from, int64_t count)
+{
+    struct err err = { 0 };
+
+    for (int64_t i = from; i < from + count; i++) {
+        if (lab_append(log, i, NULL, &err) < 0)
+            return false;
+    }
+    return true;
+}
+
+/* More than the hashes that are kept, fewer, two writers in turns: the tree is the same.
+ */
+static void test_whoever_wrote_it(void)
+{
+    struct lab l = lab_make();
+    struct err err = { 0 };
+    struct log *log = lab_open(&l, &err), *other;
+
+    ok(log && signs_all(&l, log), "the first event: %s", err.msg);
+    ok(append_some(log, 0, 700) && signs_all(&l, log), "our own");
+    ok(append_some(log, 700, LEAVES_MAX + 1) && signs_all(&l, log), "more than is kept");
+    ok(append_some(log, 20000, 256) && signs_all(&l, log), "our own again");
+    other = lab_open(&l, &err);
+    ok(other && append_some(log, 21000, 3) && append_some(other, 21003, 2) &&
+           append_some(log, 21005, 1) && signs_all(&l, log),
+       "and another's in between");
+    ok(append_some(other, 22000, 5) && signs_all(&l, other), "by the other");
+    ok(append_some(log, 23000, 5) && signs_all(&l, log), "by us, behind its checkpoint");
+    ok(log_close(other, &err) == 0 && log_close(log, &err) == 0, "close: %s", err.msg);
+    ok(is_sound(&l), "tiles, checkpoints and events are of one log");
+    lab_remove(&l);
+}
+
+/* In place: in a new file nobody would look for the old lines. */
+static bool change(const struct lab *l, const char *how)
+{
+    char command[64];
+
+    snprintf(command, sizeof(command), "sed '%s' '%%s' > '%%s'", how);
+    return run(command, lab_path(l, FIRST_SEGMENT), lab_path(l, "changed")) == 0 &&
+           run("cat '%s' > '%s'", lab_path(l, "changed"), lab_path(l, FIRST_SEGMENT)) ==
+               0;
+}
+
+static void test_changed_lines(void)
+{
+    struct lab l = lab_make();
+    struct err err = { 0 };
+    struct log *log = lab_open(&l, &err), *other = lab_open(&l, &err);
+
+    ok(log && other && append_some(log, 1000, 10) && signs_all(&l, log), "a log");
+    ok(append_some(other, 5000, 10), "and what another wrote");
+    ok(change(&l, "s/5004/5994/"), "of which a line is changed");
+    ok(log_checkpoint(log, true, &err) < 0 && err.code == ERR_DAMAGE &&
+           strstr(err.msg, "does not continue"),
+       "is not signed: %s", err.msg);
+    ok(change(&l, "s/5994/5004/; s/5009/5999/"), "the last one");
+    ok(log_checkpoint(log, true, &err) < 0 && err.code == ERR_DAMAGE, "nor is that: %s",
+       err.msg);
+    ok(change(&l, "s/5999/5009/") && signs_all(&l, log) && is_sound(&l),
+       "put right, all is signed");
+    ok(append_some(log, 6000, 10) && change(&l, "s/6004/6994/") && signs_all(&l, log) &&
+           !is_sound(&l),
+       "what we wrote is signed as we wrote it, and who changed it is found");
+    log_abandon(other);
+    log_abandon(log);
+    lab_remove(&l);
+}
+
 int main(void)
 {
+    test_whoever_wrote_it();
+    test_changed_lines();
     test_a_restored_directory_is_not_continued();
     test_of_two_copies_one_is_signed();
     test_a_foreign_checkpoint_is_refused();

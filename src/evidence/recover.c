@@ -109,7 +109,7 @@ static bool state_is_true(const struct log *log, const struct head_state *s)
     struct err ignored;
     str line;
 
-    if (s->range.size == 0)
+    if (s->size == 0)
         return s->offset == 0 && s->segment == 0;
     if (segment_path(path, log->log_dir, s->segment, &ignored) < 0)
         return false;
@@ -175,9 +175,9 @@ static int state_by_tiles(struct log *log, const struct checkpoint *c,
     hashes = tile_reader_hashes(&tiles);
     *usable = tree_root(&hashes, c->size, &root, &ignored) == 0 &&
               digest_equal(&root, &c->root) &&
-              tree_range(&hashes, c->size, &s->range, &ignored) == 0 &&
               hashes.read(hashes.ctx, 0, c->size - 1, &leaf, &ignored) == 0;
     tile_reader_release(&tiles);
+    s->size = c->size;
     return *usable ? stand_behind(log, c, &leaf, s, err) : 0;
 }
 
@@ -195,10 +195,20 @@ static int base_state(struct log *log, const struct checkpoint *c, struct head_s
 
 /* --- every line behind it --- */
 
+/* What is walked over: from a true state to the end of the log. */
+struct walk {
+    struct log *log;
+    const struct checkpoint *c; /* the newest */
+    struct head_state *s;       /* where we stand */
+    struct range range;         /* of all before, until the checkpoint is reached */
+    bool torn;                  /* whole lines end before the segment does */
+    uint64_t next; /* first seq of the segment behind that; UINT64_MAX: there is none */
+};
+
 static int check_follows(const struct head_state *s, const struct event_view *v,
                          struct err *err)
 {
-    uint64_t size = s->range.size;
+    uint64_t size = s->size;
 
     if (v->seq != size)
         return err_set(err, ERR_DAMAGE,
@@ -213,59 +223,68 @@ static int check_follows(const struct head_state *s, const struct event_view *v,
     return 0;
 }
 
-static int adopt_line(struct head_state *s, const struct checkpoint *c,
-                      const struct event_view *v, str line, struct err *err)
+/* Those before the newest checkpoint must be what it covers. */
+static int check_signed(struct walk *w, const struct digest *leaf, struct err *err)
 {
-    struct digest leaf = tree_leaf(line), root;
+    struct digest root;
 
-    if (check_follows(s, v, err) < 0)
-        return -1;
-    range_append(&s->range, &leaf);
-    s->last = leaf;
-    if (s->range.size != c->size)
+    if (w->s->size >= w->c->size)
         return 0;
-    root = range_root(&s->range);
-    if (digest_equal(&root, &c->root))
+    range_append(&w->range, leaf);
+    if (w->range.size != w->c->size)
+        return 0;
+    root = range_root(&w->range);
+    if (digest_equal(&root, &w->c->root))
         return 0;
     return err_set(err, ERR_DAMAGE,
                    "the first %" PRIu64
                    " events are not those that were signed. Nothing is "
                    "written",
-                   c->size);
+                   w->c->size);
 }
 
-/* Walk on from the state. Ends at the end, or with *torn where whole lines end. *next is
- * the first seq of the segment behind that, or UINT64_MAX. */
-static int walk(struct log *log, const struct checkpoint *c, struct head_state *s,
-                bool *torn, uint64_t *next, struct err *err)
+static int adopt_line(struct walk *w, const struct event_view *v, str line,
+                      struct err *err)
+{
+    struct digest leaf = tree_leaf(line);
+
+    if (check_follows(w->s, v, err) < 0 || check_signed(w, &leaf, err) < 0)
+        return -1;
+    w->s->last = leaf;
+    w->s->size++;
+    return 0;
+}
+
+/* Walk on from the state, to the end or to where whole lines end. */
+static int walk(struct walk *w, struct err *err)
 {
     CLEANUP(segment_close) struct segment_reader r = { 0 };
     CLEANUP(json_release) struct json json = { 0 };
-    struct segment_place start = { s->segment, s->offset, s->range.size };
+    struct segment_place start = { w->s->segment, w->s->offset, w->s->size };
     enum segment_step step = SEGMENT_END;
     struct event_view v;
     struct err bad;
     str line;
 
-    if (segment_open_at(&r, log->log_dir, start, err) < 0)
+    if (segment_open_at(&r, w->log->log_dir, start, err) < 0)
         return -1;
     for (;;) {
         if (segment_next(&r, &step, &line, err) < 0) {
             /* A hole between two segments, after a crash: what was not synced is gone. */
-            if (err->code != ERR_DAMAGE || !log->crashed || s->range.size < c->size)
+            if (err->code != ERR_DAMAGE || !w->log->crashed || w->s->size < w->c->size)
                 return -1;
             step = SEGMENT_TAIL;
             break;
         }
         if (step != SEGMENT_LINE || event_parse(&v, &json, line, &bad) < 0)
             break;
-        if (adopt_line(s, c, &v, line, err) < 0)
+        if (adopt_line(w, &v, line, err) < 0)
             return -1;
     }
-    *torn = step != SEGMENT_END;
-    *next = r.current + 1 < r.list.count ? r.list.first[r.current + 1] : UINT64_MAX;
-    s->segment = r.next.segment;
-    s->offset = r.next.offset - (step == SEGMENT_LINE ? line.n + 1 : 0);
+    w->torn = step != SEGMENT_END;
+    w->next = r.current + 1 < r.list.count ? r.list.first[r.current + 1] : UINT64_MAX;
+    w->s->segment = r.next.segment;
+    w->s->offset = r.next.offset - (step == SEGMENT_LINE ? line.n + 1 : 0);
     return 0;
 }
 
@@ -319,7 +338,7 @@ static int cut_tail(struct log *log, const struct head_state *s, struct err *err
 
     if (log_open_segment(log, s->segment, false, err) < 0)
         return -1;
-    to = torn_file(log, s->range.size, err);
+    to = torn_file(log, s->size, err);
     if (to < 0 || copy_tail(log->segment_fd, s->offset, to, &r, err) < 0)
         return err_wrap(err, "cannot keep the torn tail of the log");
     if (file_set_size(log->segment_fd, s->offset, err) < 0)
@@ -374,45 +393,43 @@ static int set_later_aside(struct log *log, uint64_t after, struct err *err)
 
 /* Lines that the next segment holds too are what a writer left that died while it wrote
  * them anew (sync.c): they are cut off here. */
-static int walk_to_end(struct log *log, const struct checkpoint *c, struct head_state *s,
-                       bool *torn, uint64_t *next, struct err *err)
+static int walk_to_end(struct walk *w, struct err *err)
 {
     for (;;) {
-        if (walk(log, c, s, torn, next, err) < 0)
+        if (walk(w, err) < 0)
             return -1;
-        if (!*torn || *next != s->range.size || s->range.size < c->size)
+        if (!w->torn || w->next != w->s->size || w->s->size < w->c->size)
             return 0;
-        if (cut_tail(log, s, err) < 0)
+        if (cut_tail(w->log, w->s, err) < 0)
             return -1;
-        s->segment = *next;
-        s->offset = 0;
+        w->s->segment = w->next;
+        w->s->offset = 0;
     }
 }
 
 static int adopt(struct log *log, const struct checkpoint *c, struct head_state *s,
                  struct err *err)
 {
-    uint64_t next;
-    bool torn;
+    struct walk w = { .log = log, .c = c, .s = s };
 
-    if (walk_to_end(log, c, s, &torn, &next, err) < 0)
+    if (walk_to_end(&w, err) < 0)
         return -1;
-    if (s->range.size < c->size && torn)
+    if (s->size < c->size && w.torn)
         return err_set(err, ERR_DAMAGE,
                        "event %" PRIu64 " is damaged, and it lies before the signed "
                        "checkpoint of %" PRIu64 " events. Nothing is written",
-                       s->range.size, c->size);
-    if (s->range.size < c->size)
+                       s->size, c->size);
+    if (s->size < c->size)
         return shorter_than(c, err);
-    if (torn && next != UINT64_MAX && log->crashed && !log->mending)
+    if (w.torn && w.next != UINT64_MAX && log->crashed && !log->mending)
         return set_later_aside(log, s->segment, err) < 0 ? -1 : cut_tail(log, s, err);
-    if (torn && next != UINT64_MAX)
+    if (w.torn && w.next != UINT64_MAX)
         return err_set(err, ERR_DAMAGE,
                        "event %" PRIu64
                        " is damaged, and more segments follow it. Nothing "
                        "is written",
-                       s->range.size);
-    return torn && !log->mending ? cut_tail(log, s, err) : 0;
+                       s->size);
+    return w.torn && !log->mending ? cut_tail(log, s, err) : 0;
 }
 
 /* The head knew of more events than there are: a power cut took what was not synced. */
@@ -437,24 +454,24 @@ int log_recover(struct log *log, struct err *err)
     failed_sync = head_suspect(&log->head, &suspect);
     log->crashed = have_head && !head_is_of_boot(&log->head, log->boot);
     trusted = have_head && !log->crashed && !failed_sync && !log->mending &&
-              head.range.size >= c.size && state_is_true(log, &head);
+              head.size >= c.size && state_is_true(log, &head);
     if (trusted)
         s = head;
     else if (base_state(log, &c, &s, err) < 0)
         return -1;
     if (adopt(log, &c, &s, err) < 0)
         return -1;
-    if (log_open_segment(log, s.segment, s.range.size == 0, err) < 0)
+    if (log_open_segment(log, s.segment, s.size == 0, err) < 0)
         return -1;
-    if (log->mending && have_head && head.range.size > s.range.size)
+    if (log->mending && have_head && head.size > s.size)
         return err_set(err, ERR_REFUSED,
                        "the head knows of %" PRIu64 " events, the segments have %" PRIu64
                        "; start a recorder, so that it writes down the loss",
-                       head.range.size, s.range.size);
+                       head.size, s.size);
     if (!trusted && !(failed_sync && have_head))
         head_forget(&log->head, c.size);
     if (have_head && !trusted)
-        note_lost_tail(log, head.range.size, s.range.size);
+        note_lost_tail(log, head.size, s.size);
     head_write(&log->head, &s);
     head_set_boot(&log->head, log->boot);
     log->state = s;

@@ -97,6 +97,17 @@ void segment_list_release(struct segment_list *l)
     *l = (struct segment_list){ 0 };
 }
 
+static int seek_in(int fd, uint64_t offset, const char *path, struct err *err)
+{
+    off_t end = lseek(fd, 0, SEEK_END);
+
+    if (end >= 0 && (uint64_t)end < offset)
+        return err_set(err, ERR_DAMAGE, "'%s' ends before byte %" PRIu64, path, offset);
+    if (end < 0 || lseek(fd, (off_t)offset, SEEK_SET) < 0)
+        return err_errno(err, "cannot seek in '%s'", path);
+    return 0;
+}
+
 static int open_current(struct segment_reader *r, uint64_t offset, struct err *err)
 {
     char path[FILE_PATH_MAX];
@@ -107,10 +118,8 @@ static int open_current(struct segment_reader *r, uint64_t offset, struct err *e
     if (segment_path(path, r->log_dir, r->list.first[r->current], err) < 0)
         return -1;
     r->fd = file_open(path, O_RDONLY | O_NOFOLLOW, 0, err);
-    if (r->fd < 0)
+    if (r->fd < 0 || seek_in(r->fd, offset, path, err) < 0)
         return -1;
-    if (lseek(r->fd, (off_t)offset, SEEK_SET) < 0)
-        return err_errno(err, "cannot seek in '%s'", path);
     r->next.segment = r->list.first[r->current];
     r->next.offset = offset;
     return 0;

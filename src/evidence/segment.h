@@ -52,8 +52,9 @@ struct segment_reader {
     struct segment_place next; /* place of the line that segment_next() gives next */
 };
 
-/* Open at an exact place, or at the line of event `seq` (the lines of its segment
- * before it are counted, so this costs at most one segment's length). */
+/* Open at an exact place (ERR_DAMAGE when there is none), or at the line of event `seq`
+ * (the lines of its segment before it are counted, so this costs at most one segment's
+ * length). */
 MUST_CHECK int segment_open_at(struct segment_reader *r, const char *log_dir,
                                struct segment_place place, struct err *err);
 MUST_CHECK int segment_open_seq(struct segment_reader *r, const char *log_dir,

@@ -133,6 +133,9 @@ static void test_reading(void)
            read_on(&r, &step, &line, &err) == 20,
        "and from an exact place");
     segment_close(&r);
+    place.offset = 10000;
+    ok(segment_open_at(&r, l.audit, place, &err) < 0 && err.code == ERR_DAMAGE,
+       "a place behind the end: %s", err.msg);
     place.segment = 12;
     ok(segment_open_at(&r, l.audit, place, &err) < 0 && err.code == ERR_DAMAGE,
        "a place in a segment that is not there: %s", err.msg);

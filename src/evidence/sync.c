@@ -34,7 +34,7 @@ static int copy_lines(struct log *log, uint64_t from, int to, struct segment_pla
         return -1;
     *place = in.next;
     hasher_init(&h);
-    while (result == 0 && in.next.seq < log->state.range.size) {
+    while (result == 0 && in.next.seq < log->state.size) {
         str whole;
 
         result = segment_next(&in, &step, &line, err);
@@ -140,13 +140,13 @@ int log_reseat(struct log *log, struct err *err)
     if (log_recover(log, err) < 0)
         return -1;
     from = head_synced(&log->head);
-    if (from > log->state.range.size)
-        from = log->state.range.size;
-    if (from < log->state.range.size && rewrite(log, from, err) < 0)
+    if (from > log->state.size)
+        from = log->state.size;
+    if (from < log->state.size && rewrite(log, from, err) < 0)
         return err_wrap(err, "the disk refused to sync the log");
     log_tell(log,
              "the disk refused to sync the log; what was not on disk was written anew");
-    head_set_synced(&log->head, log->state.range.size);
+    head_set_synced(&log->head, log->state.size);
     head_clear_suspect(&log->head);
     file_close(&log->segment_fd);
     log->current = false;
@@ -231,7 +231,7 @@ static int mend_head(struct log *log, uint64_t upto, struct err *err)
     if (log_lock(log, err) < 0)
         return -1;
     r = log_load(log, err);
-    size = log->state.range.size;
+    size = log->state.size;
     if (r == 0)
         head_write(&log->head, &log->state);
     log_unlock(log);

@@ -96,16 +96,6 @@ int tree_root(const struct hashes *h, uint64_t size, struct digest *out, struct 
     return subtree_root(h, 0, size, out, err);
 }
 
-int tree_range(const struct hashes *h, uint64_t size, struct range *out, struct err *err)
-{
-    struct range r = { 0 };
-
-    if (read_range(h, 0, size, &r, err) < 0)
-        return -1;
-    *out = r;
-    return 0;
-}
-
 /* A proof in the making: found from the root down, told from the leaf up. */
 struct builder {
     const struct hashes *hashes;

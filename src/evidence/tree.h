@@ -4,9 +4,9 @@
  *
  *     leaf  = SHA-256(0x00 | line)          node = SHA-256(0x01 | left | right)
  *
- * Split at the largest power of two below n; an odd node is promoted. Writers keep a
- * compact range (at most 64 hashes); provers read stored subtrees through a `hashes`
- * callback (the tiles); verifiers need neither.
+ * Split at the largest power of two below n; an odd node is promoted. Who adds leaf by
+ * leaf keeps a compact range (at most 64 hashes); provers read stored subtrees through a
+ * `hashes` callback (the tiles); verifiers need neither.
  */
 #ifndef EVIDENCE_TREE_H
 #define EVIDENCE_TREE_H
@@ -55,8 +55,6 @@ struct hashes {
 
 MUST_CHECK int tree_root(const struct hashes *h, uint64_t size, struct digest *out,
                          struct err *err);
-MUST_CHECK int tree_range(const struct hashes *h, uint64_t size, struct range *out,
-                          struct err *err);
 
 #define PROOF_MAX 128
 

@@ -379,8 +379,10 @@ static void take_message(struct relay *r, enum direction d, struct exchange *x,
     else
         let_go(r, d, x, m);
     upkeep_event(&r->upkeep, loop_now(r->loop));
-    if (d == TO_CLIENT)
+    if (d == TO_CLIENT) {
         steward_recover(r->start.steward);
+        steward_look(r->start.steward);
+    }
     flow_leave_if_drained(r);
 }
 

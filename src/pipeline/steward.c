@@ -11,7 +11,7 @@
 
 void steward_init(struct steward *s, const struct steward_options *options)
 {
-    *s = (struct steward){ .options = *options };
+    *s = (struct steward){ .options = *options, .signed_to = log_written(options->log) };
 }
 
 static void say(const struct steward *s, const char *fmt, ...) PRINTF_LIKE(2, 3);
@@ -64,6 +64,7 @@ static void checkpoint_done(void *ctx)
     struct job *job = ctx;
 
     job->steward->checkpointing = false;
+    job->steward->failed = job->result < 0;
     if (job->result < 0)
         say(job->steward, "%s", job->err.msg);
     free(job);
@@ -73,8 +74,18 @@ void steward_tick(struct steward *s)
 {
     if (s->checkpointing || !s->news)
         return;
+    s->signed_to = log_written(s->options.log);
     s->checkpointing = start(s, run_checkpoint, checkpoint_done);
     s->news = !s->checkpointing;
+}
+
+void steward_look(struct steward *s)
+{
+    if (s->checkpointing || s->failed ||
+        log_written(s->options.log) - s->signed_to < STEWARD_EVENTS)
+        return;
+    s->news = true;
+    steward_tick(s);
 }
 
 /* --- the dead --- */

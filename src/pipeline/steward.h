@@ -10,12 +10,17 @@
 
 #include <stdbool.h>
 
+#include "evidence/leaves.h"
 #include "evidence/log.h"
 #include "evidence/pack.h"
 
 struct loop;
 
 #define STEWARD_DEAD_WAIT 2000 /* ms that an end should wait for a recovery */
+
+/* So many events are signed without waiting for the second to end, while the log still
+ * has their hashes at hand. */
+#define STEWARD_EVENTS (LEAVES_MAX / 4 * 3)
 
 struct steward_options {
     struct loop *loop;
@@ -33,7 +38,9 @@ struct steward {
     struct steward_options options;
     bool news; /* since the last checkpoint */
     bool checkpointing;
-    bool asked; /* to recover: once */
+    bool failed;        /* the last one: the next waits for its second */
+    uint64_t signed_to; /* the log's size when it was asked for */
+    bool asked;         /* to recover: once */
     bool recovering;
 };
 
@@ -47,6 +54,9 @@ static inline void steward_note(struct steward *s)
 
 /* About once a second: sign what is new. */
 void steward_tick(struct steward *s);
+
+/* A message went its way: sign, if much is new. */
+void steward_look(struct steward *s);
 
 /* Finish in the background what dead recorders left; the first call counts. */
 void steward_recover(struct steward *s);

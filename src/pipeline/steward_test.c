@@ -30,6 +30,42 @@ static void test_checkpoints(struct recording *r, struct loop *loop)
     loop_run(loop);
 }
 
+static bool append(struct log *log, uint64_t upto)
+{
+    CLEANUP(event_release) struct event e = { 0 };
+    const struct event *events[] = { &e };
+    struct err err;
+
+    event_init(&e, EVENT_HEARTBEAT);
+    while (log_written(log) < upto) {
+        if (log_append(log, events, 1, NULL, &err) < 0)
+            return false;
+    }
+    return true;
+}
+
+static void test_many_events(struct recording *r, struct loop *loop)
+{
+    const struct steward_options options = { .loop = loop, .log = r->log };
+    uint64_t from = log_written(r->log);
+    struct steward s;
+
+    steward_init(&s, &options);
+    ok(append(r->log, from + STEWARD_EVENTS - 1), "many events");
+    steward_look(&s);
+    ok(!s.checkpointing, "one fewer than %d wait for their second", STEWARD_EVENTS);
+    ok(append(r->log, from + STEWARD_EVENTS), "one more");
+    steward_look(&s);
+    ok(s.checkpointing, "are signed at once");
+    loop_run(loop);
+    steward_look(&s);
+    ok(!s.checkpointing, "and once");
+    s.failed = true;
+    ok(append(r->log, from + 2 * STEWARD_EVENTS), "as many again");
+    steward_look(&s);
+    ok(!s.checkpointing, "after a failure they wait");
+}
+
 static void on_recovered(void *ctx)
 {
     ++*(int *)ctx;
@@ -61,6 +97,7 @@ int main(void)
     if (loop_new(&loop, &err) < 0)
         return 1;
     test_checkpoints(&r, loop);
+    test_many_events(&r, loop);
     test_recovery_once(&r, loop);
     loop_free(loop);
     recording_close(&r);

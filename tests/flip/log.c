@@ -49,14 +49,14 @@ static bool is_found(void *ctx)
 /* --- what nothing vouches for, and why: docs/log.md has the same --- */
 
 #define SLOTS_AT   112
-#define SLOT_BYTES (72 + RANGE_MAX * DIGEST_SIZE)
+#define SLOT_BYTES 72
 
 static void allow_head(struct flip *f, const struct lab *l)
 {
     CLEANUP(buf_release) struct buf text = { 0 };
     struct err err = { 0 };
-    uint64_t generation[2], size;
-    size_t newest, used;
+    uint64_t generation[2];
+    size_t newest;
 
     if (file_read(lab_path(l, "log/head"), &text, &err) < 0) {
         ok(false, "%s", err.msg);
@@ -65,15 +65,10 @@ static void allow_head(struct flip *f, const struct lab *l)
     for (size_t i = 0; i < 2; i++)
         memcpy(&generation[i], text.p + SLOTS_AT + i * SLOT_BYTES + 8, 8);
     newest = generation[1] > generation[0];
-    memcpy(&size, text.p + SLOTS_AT + newest * SLOT_BYTES + 32, 8);
-    used = 72 + range_count(size) * DIGEST_SIZE;
     flip_allow(f, "log/lock", 0, LATCH_BYTES, "who holds the lock, or held it last");
     flip_allow(f, "log/head", 8, SLOTS_AT, "hints that writers share");
     flip_allow(f, "log/head", SLOTS_AT + (1 - newest) * SLOT_BYTES,
                SLOTS_AT + (2 - newest) * SLOT_BYTES, "the older of the two slots");
-    flip_allow(f, "log/head", SLOTS_AT + newest * SLOT_BYTES + used,
-               SLOTS_AT + (newest + 1) * SLOT_BYTES,
-               "hashes that this size does not use");
     flip_allow(f, "log/head", SLOTS_AT + 2 * SLOT_BYTES, HEAD_BYTES, "padding");
 }
 
