@@ -62,8 +62,6 @@ int session_gather_room(struct session *s, struct err *err)
         return 0;
     need = g->undo_count + s->later_count + 1;
     cap = g->undo_cap ? g->undo_cap : FIRST_ROOM;
-    if (log_gathered_lost(s->log))
-        return err_set(err, ERR_IO, "what was gathered before could not be written");
     if (need <= g->undo_cap)
         return 0;
     while (cap < need)

@@ -312,7 +312,7 @@ void *log_gatherer(const struct log *log)
 
 int log_begin(struct log *log, struct err *err)
 {
-    if (log_is_held(log) && log->gathered.some && log->gatherer.write)
+    if (log_is_held(log) && log->gathered.some)
         log->gatherer.write(log->gatherer.ctx);
     return log_begin_more(log, err);
 }
@@ -437,11 +437,9 @@ int log_commit(struct log *log, uint64_t *upto, struct err *err)
     int r = log->batch.n ? write_batch(log, err) : 0;
     uint64_t size = log->next.size, events = log->batch_events;
 
-    if (log->gathered.some) {
+    if (log->gathered.some)
         events += log->gathered.events;
-        log->gathered.some = false;
-        log->gathered.lost = r < 0;
-    }
+    log->gathered.some = false;
     if (r == 0) {
         log->repair_count = 0;
         settle_gap(log);
@@ -472,7 +470,7 @@ void log_abort(struct log *log)
 
 void log_gather(struct log *log, uint64_t *upto)
 {
-    assert(log->locked && log_is_held(log));
+    assert(log->locked && log_is_held(log) && log->gatherer.write);
     log->gathered.events =
         log->batch_events + (log->gathered.some ? log->gathered.events : 0);
     log->gathered.some = true;
@@ -486,37 +484,24 @@ void log_gather(struct log *log, uint64_t *upto)
 
 int log_write(struct log *log, struct err *err)
 {
-    bool lost = log->gathered.lost;
-
-    log->gathered.lost = false;
-    if (lost)
-        return err_set(err, ERR_IO, "what was gathered could not be written");
     if (!log->gathered.some)
         return 0;
     if (log_lock(log, err) < 0) /* it is ours since it was gathered */
         return -1;
     log->batch_events = 0;
-    if (log_commit(log, NULL, err) == 0)
-        return 0;
-    log->gathered.lost = false;
-    return -1;
+    return log_commit(log, NULL, err);
 }
 
 void log_drop(struct log *log, const char *reason)
 {
     if (log->gathered.some)
         log_lost(log, log->gathered.events, reason);
-    log->gathered.some = log->gathered.lost = false;
+    log->gathered.some = false;
 }
 
 size_t log_gathered(const struct log *log)
 {
     return log->gathered.some ? log->gathered.bytes : 0;
-}
-
-bool log_gathered_lost(const struct log *log)
-{
-    return log->gathered.lost;
 }
 
 static int put_all(struct log *log, const struct event *const *events, size_t count,

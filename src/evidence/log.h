@@ -114,24 +114,21 @@ void log_hold(struct log *log);
 void log_let_go(struct log *log); /* safe without log_hold() */
 
 /* While it is held: instead of log_commit(), leave the batch to be written together with
- * those that follow, by log_write() or by the next log_commit(). *upto as there. When
- * that write fails, nothing of them all stands in the log, and the loss is counted.
- * Before log_let_go(), log_write() or log_drop(). */
+ * those that follow, by log_write(). *upto as there. When that write fails, nothing of
+ * them all stands in the log, and the loss is counted. */
 void log_gather(struct log *log, uint64_t *upto);
 
-/* Who has more to write than what was gathered (receipts, which stand before their
- * events) is told when somebody begins a batch that will not be gathered, or lets the log
- * go, and ends with log_write() or log_drop(). Whoever gathers begins with
- * log_begin_more(), which tells nobody. NULL: there is nobody. */
+/* Whoever gathers sets this first. It is told when somebody begins a batch that will not
+ * be gathered, or lets the log go, and writes all it has (receipts stand before their
+ * events) and ends with log_write() or log_drop(). Batches to be gathered begin with
+ * log_begin_more(), which tells nobody. NULL: nothing waits. */
 void log_set_gatherer(struct log *log, void (*write)(void *ctx), void *ctx);
 void *log_gatherer(const struct log *log); /* its ctx */
 bool log_is_held(const struct log *log);   /* by this thread, with log_hold() */
 
-/* Also -1 when a log_commit() of others has failed with what was gathered. */
 MUST_CHECK int log_write(struct log *log, struct err *err);
 void log_drop(struct log *log, const char *reason); /* it is lost for that reason */
 size_t log_gathered(const struct log *log);         /* bytes that wait */
-bool log_gathered_lost(const struct log *log);      /* log_write() is going to say so */
 
 /* Evidence of `events` events could not be written: remembered until a `gap` can be.
  * log_append and log_commit do this themselves when they fail; for failures around them.

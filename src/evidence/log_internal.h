@@ -89,7 +89,7 @@ struct log {
     unsigned repair_count;
     struct loss gap; /* the loss that the batch's `gap` events tell */
     struct {
-        bool some, lost;
+        bool some;
         size_t bytes; /* of the batch */
         uint64_t events, gap_events;
         struct head_state next;
