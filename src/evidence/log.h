@@ -37,6 +37,7 @@ struct log;
     ((uint64_t)64 << 20)    /* then the next event opens a new segment                   \
                              */
 #define LOG_LOCK_WAIT  2000 /* ms; beyond it is an evidence failure */
+#define LOG_STUCK_WAIT 20   /* the same after one, until the lock was to be had again */
 #define LOG_LOOK_AFTER 50   /* ms between two looks at files that are ours alone */
 #define LOG_BATCH_MAX  ((size_t)1 << 20) /* bytes of one log_begin…log_commit */
 #define LOG_KEYS_MAX   16                /* keys in `origin`: the active and older ones */

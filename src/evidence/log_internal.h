@@ -73,6 +73,7 @@ struct log {
 
     pthread_mutex_t mutex; /* log_begin() to log_commit() */
     bool locked;           /* we hold log/lock */
+    bool stuck;            /* who has it did not give it away the last time */
     bool current;         /* `state` is the end of the log, if nobody else had the lock */
     int64_t looked;       /* monotonic ms: when lock_path was last looked at */
     int segment_fd;       /* open for appending */

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <sched.h>
+#include <stdio.h>
 #include <sys/file.h>
 #include <time.h>
 
@@ -41,19 +42,20 @@ static enum latch_taken try_lock(struct log *log)
 
 static int give_up(const struct log *log, struct err *err)
 {
-    if (!latch_is_open(&log->latch))
-        return err_set(err, ERR_TIMEOUT,
-                       "a process has held the lock of the log for %d ms; it may be "
-                       "stopped",
-                       LOG_LOCK_WAIT);
+    char whom[32] = "a process";
+
+    if (latch_is_open(&log->latch))
+        snprintf(whom, sizeof(whom), "process %d", (int)latch_holder(&log->latch));
+    if (log->stuck)
+        return err_set(err, ERR_TIMEOUT, "%s still holds the lock of the log", whom);
     return err_set(err, ERR_TIMEOUT,
-                   "process %d has held the lock of the log for %d ms; it may be stopped",
-                   (int)latch_holder(&log->latch), LOG_LOCK_WAIT);
+                   "%s has held the lock of the log for %d ms; it may be stopped", whom,
+                   LOG_LOCK_WAIT);
 }
 
 static int lock_bounded(struct log *log, enum latch_taken *taken, struct err *err)
 {
-    int64_t until = 0;
+    int64_t wait = log->stuck ? LOG_STUCK_WAIT : LOG_LOCK_WAIT, until = 0;
 
     for (unsigned round = 0;; round++) {
         *taken = try_lock(log);
@@ -62,7 +64,7 @@ static int lock_bounded(struct log *log, enum latch_taken *taken, struct err *er
         if (!latch_is_open(&log->latch) && errno != EWOULDBLOCK)
             return err_errno(err, "cannot lock the log");
         if (round == 0)
-            until = log_monotonic() + LOG_LOCK_WAIT;
+            until = log_monotonic() + wait;
         else if (log_monotonic() >= until)
             return give_up(log, err);
         wait_a_little(round);
@@ -91,9 +93,11 @@ static int lock(struct log *log, struct err *err)
                            LOG_LOCK_WAIT);
     }
     if (lock_bounded(log, &taken, err) < 0) {
+        log->stuck = true;
         pthread_mutex_unlock(&log->mutex);
         return -1;
     }
+    log->stuck = false;
     log->locked = true;
     if (taken != LATCH_OURS)
         log->current = false;

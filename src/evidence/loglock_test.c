@@ -290,11 +290,20 @@ static void test_fork_must_open_it_itself(void)
     lab_remove(&l);
 }
 
+static int64_t now_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
 static void test_stopped_holder(void)
 {
     struct lab l = lab_make();
     struct err err = { 0 };
     struct log *log = lab_open(&l, &err), *other = lab_open(&l, &err);
+    int64_t began;
     char whom[32];
 
     snprintf(whom, sizeof(whom), "process %d ", (int)getpid());
@@ -302,18 +311,19 @@ static void test_stopped_holder(void)
     ok(lab_append(log, 0, NULL, &err) < 0 && err.code == ERR_TIMEOUT &&
            strncmp(err.msg, whom, strlen(whom)) == 0,
        "for too long: %s", err.msg);
+    began = now_ms();
+    ok(lab_append(log, 0, NULL, &err) < 0 && strstr(err.msg, "still") &&
+           now_ms() - began < LOG_LOCK_WAIT / 2,
+       "nobody waits as long again: %s", err.msg);
     log_abort(other);
     ok(lab_append(log, 1, NULL, &err) == 0, "until it lets go");
+    ok(log_begin(other, &err) == 0, "and takes it again");
+    began = now_ms();
+    ok(lab_append(log, 0, NULL, &err) < 0 && now_ms() - began >= LOG_LOCK_WAIT,
+       "then one waits: %s", err.msg);
+    log_abort(other);
     ok(log_close(other, &err) == 0 && log_close(log, &err) == 0, "close: %s", err.msg);
     lab_remove(&l);
-}
-
-static int64_t now_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
 /* Many messages of a turn must not wait for it one after the other. */
