@@ -9,6 +9,7 @@ that only the ratios count. Then idle streams, and sessions that nobody ends.
     BENCH_STREAMS               idle streams (5000)
     BENCH_SESSIONS              abandoned sessions (10000)
     BENCH_PEERS=0               leave other people's proxies out
+    BENCH_KEEP=1                leave what was recorded
 """
 import json, os, re, resource, shutil, signal, socket, ssl, statistics, subprocess, sys, tempfile, time
 import urllib.parse
@@ -459,4 +460,5 @@ try:
 finally:
     for front in list(running):
         front.stop()
-    shutil.rmtree(work, ignore_errors=True)
+    if not os.environ.get("BENCH_KEEP"):
+        shutil.rmtree(work, ignore_errors=True)

@@ -6,6 +6,7 @@ relay that does nothing else. All on one core and in turns, so that only the rat
     BENCH_ROUNDS, BENCH_CALLS   how much is measured (40 rounds of 500 calls)
     BENCH_MANY                  calls before RssAnon is read again (200000)
     BENCH_PEERS=0               leave other people's proxies out
+    BENCH_KEEP=1                leave what was recorded
 
 Those are measured in a run of their own, which is shorter, beside the relay again. One that
 does not go from stdio to stdio stands in a chain of two that does (chain.py).
@@ -242,4 +243,5 @@ def main():
 try:
     main()
 finally:
-    shutil.rmtree(work, ignore_errors=True)
+    if not os.environ.get("BENCH_KEEP"):
+        shutil.rmtree(work, ignore_errors=True)
