@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <sched.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
@@ -36,7 +37,7 @@ const char *log_origin(const struct log *log)
 
 uint64_t log_written(const struct log *log)
 {
-    return log->written;
+    return atomic_load_explicit(&log->written, memory_order_relaxed);
 }
 
 const struct clock *log_clock(const struct log *log)
@@ -432,6 +433,14 @@ static int write_batch(struct log *log, struct err *err)
     return 0;
 }
 
+/* Only whoever has the mutex writes it. */
+static void count_written(struct log *log, uint64_t events)
+{
+    uint64_t before = atomic_load_explicit(&log->written, memory_order_relaxed);
+
+    atomic_store_explicit(&log->written, before + events, memory_order_relaxed);
+}
+
 int log_commit(struct log *log, uint64_t *upto, struct err *err)
 {
     int r = log->batch.n ? write_batch(log, err) : 0;
@@ -443,8 +452,8 @@ int log_commit(struct log *log, uint64_t *upto, struct err *err)
     if (r == 0) {
         log->repair_count = 0;
         settle_gap(log);
+        count_written(log, size - log->state.size);
         log->state = log->next;
-        log->written = size;
         log->current = true;
     }
     log_unlock(log);

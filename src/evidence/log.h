@@ -83,7 +83,7 @@ void log_abandon(struct log *log);
 
 const char *log_dir(const struct log *log);    /* the audit directory */
 const char *log_writer(const struct log *log); /* w_<16 hex> */
-uint64_t log_written(const struct log *log);   /* events, as of our last; any thread */
+uint64_t log_written(const struct log *log);   /* events of ours; from any thread */
 const char *log_origin(const struct log *log); /* assay.local/<16 hex> */
 const struct clock *log_clock(const struct log *log);
 const struct entropy *log_entropy(const struct log *log);

@@ -11,7 +11,7 @@
 
 void steward_init(struct steward *s, const struct steward_options *options)
 {
-    *s = (struct steward){ .options = *options, .signed_to = log_written(options->log) };
+    *s = (struct steward){ .options = *options, .asked_at = log_written(options->log) };
 }
 
 static void say(const struct steward *s, const char *fmt, ...) PRINTF_LIKE(2, 3);
@@ -74,7 +74,7 @@ void steward_tick(struct steward *s)
 {
     if (s->checkpointing || !s->news)
         return;
-    s->signed_to = log_written(s->options.log);
+    s->asked_at = log_written(s->options.log);
     s->checkpointing = start(s, run_checkpoint, checkpoint_done);
     s->news = !s->checkpointing;
 }
@@ -82,7 +82,7 @@ void steward_tick(struct steward *s)
 void steward_look(struct steward *s)
 {
     if (s->checkpointing || s->failed ||
-        log_written(s->options.log) - s->signed_to < STEWARD_EVENTS)
+        log_written(s->options.log) - s->asked_at < STEWARD_EVENTS)
         return;
     s->news = true;
     steward_tick(s);

@@ -38,9 +38,9 @@ struct steward {
     struct steward_options options;
     bool news; /* since the last checkpoint */
     bool checkpointing;
-    bool failed;        /* the last one: the next waits for its second */
-    uint64_t signed_to; /* the log's size when it was asked for */
-    bool asked;         /* to recover: once */
+    bool failed;       /* the last one: the next waits for its second */
+    uint64_t asked_at; /* what we had written when it was asked for */
+    bool asked;        /* to recover: once */
     bool recovering;
 };
 
