@@ -136,7 +136,7 @@ static int read_last(struct extension *x, struct err *err)
         return 0;
     tile_reader_init(&tiles, x->tile_dir, x->newest.size);
     hashes = tile_reader_hashes(&tiles);
-    r = hashes.read(hashes.ctx, 0, x->newest.size - 1, &x->last, err);
+    r = tree_last_leaf(&hashes, x->newest.size, &x->newest.root, &x->last, err);
     tile_reader_release(&tiles);
     return r;
 }
@@ -152,13 +152,15 @@ static bool tiles_agree(struct extension *x)
     return digest_equal(&root, &x->newest.root) && read_last(x, &ignored) == 0;
 }
 
-/* Do we know the hashes of all that is new, and do they continue the tiles? */
+/* Do we know the hashes of all that is new, and do they continue the tiles? What was lent
+ * may have been lost in a failed sync since, and others may have written behind it; but
+ * what has been synced stays. */
 static bool know_leaves(const struct extension *x)
 {
     const struct leaves *l = &x->log->leaves;
     uint64_t size = x->newest.size;
 
-    if (!x->lent || size >= x->end.size)
+    if (!x->lent || size >= x->end.size || !log_ends_so(x->log, &x->end))
         return false;
     if (size == 0)
         return l->first == 0;

@@ -4,7 +4,8 @@
  *
  * What this process wrote itself it knows the hashes of, if they are lent (leaves.h). All
  * else is read back from the segments and hashed again. Either must be the history that
- * `end` ends. Tiles that do not give the root of the newest checkpoint are made anew.
+ * `end` ends, which is synced by now. Tiles that do not give the root of the newest
+ * checkpoint are made anew.
  */
 #ifndef EVIDENCE_EXTEND_H
 #define EVIDENCE_EXTEND_H

@@ -60,6 +60,7 @@ void leaves_put(struct leaves *l, uint64_t seq, const struct digest *prev,
 
 bool leaves_lend(struct leaves *l, uint64_t upto, const struct digest *last)
 {
+    l->lent = 0; /* whoever had them last is done */
     if (upto <= l->first || upto > l->end || !same(leaves_at(l, upto - 1), last))
         return false;
     l->lent = upto;

@@ -59,6 +59,7 @@ static void test_one_history(void)
     ok(holds(&l, 19, 22), "after a gap it begins anew");
     ok(!lend(&l, 19) && !lend(&l, 23), "not what is not here");
     ok(lend(&l, 22) && lend(&l, 21), "what is here");
+    ok(!lend(&l, 23) && l.lent == 0, "and who asks has nothing of what was lent before");
     leaves_release(&l);
     leaves_release(&l);
 }

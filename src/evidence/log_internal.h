@@ -132,6 +132,9 @@ MUST_CHECK int log_open_to_mend(struct log **out, const struct log_options *opti
 /* recover.c: find the true end of the log, under the lock; never restarts at 0. */
 COLD MUST_CHECK int log_recover(struct log *log, struct err *err);
 
+/* Does the line before that place have that hash? */
+bool log_ends_so(const struct log *log, const struct head_state *s);
+
 /* Once log/lock is open: what log_check_place() compares with. */
 MUST_CHECK int log_know_lock(struct log *log, struct err *err);
 

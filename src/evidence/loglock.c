@@ -53,6 +53,16 @@ static int give_up(const struct log *log, struct err *err)
                    LOG_LOCK_WAIT);
 }
 
+/* Not without asking whether the holder lives: on a busy machine there may have been no
+ * time for it before. */
+static int try_last(struct log *log, enum latch_taken *taken, struct err *err)
+{
+    if (latch_is_open(&log->latch))
+        latch_break(&log->latch);
+    *taken = try_lock(log);
+    return *taken != LATCH_BUSY ? 0 : give_up(log, err);
+}
+
 static int lock_bounded(struct log *log, enum latch_taken *taken, struct err *err)
 {
     int64_t wait = log->stuck ? LOG_STUCK_WAIT : LOG_LOCK_WAIT, until = 0;
@@ -66,7 +76,7 @@ static int lock_bounded(struct log *log, enum latch_taken *taken, struct err *er
         if (round == 0)
             until = log_monotonic() + wait;
         else if (log_monotonic() >= until)
-            return give_up(log, err);
+            return try_last(log, taken, err);
         wait_a_little(round);
         if (latch_is_open(&log->latch) && round % BREAK_AFTER == BREAK_AFTER - 1)
             latch_break(&log->latch);

@@ -319,10 +319,69 @@ static void test_stopped_holder(void)
     ok(lab_append(log, 1, NULL, &err) == 0, "until it lets go");
     ok(log_begin(other, &err) == 0, "and takes it again");
     began = now_ms();
-    ok(lab_append(log, 0, NULL, &err) < 0 && now_ms() - began >= LOG_LOCK_WAIT,
+    ok(lab_append(log, 0, NULL, &err) < 0 && now_ms() - began >= LOG_LOCK_WAIT / 2,
        "then one waits: %s", err.msg);
     log_abort(other);
     ok(log_close(other, &err) == 0 && log_close(log, &err) == 0, "close: %s", err.msg);
+    lab_remove(&l);
+}
+
+static pid_t start_holder(const struct lab *l)
+{
+    struct err err = { 0 };
+    int go[2];
+    char byte;
+    pid_t pid;
+
+    ok(pipe(go) == 0, "a pipe");
+    fflush(stdout);
+    pid = fork();
+    if (pid == 0) {
+        struct log *log = lab_open(l, &err);
+
+        if (log && log_begin(log, &err) == 0 && write(go[1], "x", 1) == 1)
+            pause();
+        _exit(1);
+    }
+    ok(read(go[0], &byte, 1) == 1, "another process has the lock");
+    close(go[0]);
+    close(go[1]);
+    return pid;
+}
+
+static void end_child(pid_t pid)
+{
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+}
+
+/* A short wait must do on a processor that has other things to do. */
+static void test_dead_holder_on_a_busy_machine(void)
+{
+    struct lab l = lab_make();
+    struct err err = { 0 };
+    struct log *log = lab_open(&l, &err);
+    pid_t holder = start_holder(&l), hog;
+    cpu_set_t all, one;
+
+    CPU_ZERO(&one);
+    CPU_SET((size_t)sched_getcpu(), &one);
+    ok(sched_getaffinity(0, sizeof(all), &all) == 0 &&
+           sched_setaffinity(0, sizeof(one), &one) == 0,
+       "one processor");
+    ok(lab_append(log, 0, NULL, &err) < 0 && err.code == ERR_TIMEOUT, "stuck: %s",
+       err.msg);
+    hog = fork();
+    if (hog == 0) {
+        for (volatile unsigned busy = 0;; busy++)
+            continue;
+    }
+    end_child(holder);
+    ok(lab_append(log, 1, NULL, &err) == 0, "the lock of the dead is taken away: %s",
+       err.msg);
+    end_child(hog);
+    sched_setaffinity(0, sizeof(all), &all);
+    ok(log_close(log, &err) == 0 && is_sound(&l), "the log verifies: %s", err.msg);
     lab_remove(&l);
 }
 
@@ -428,6 +487,7 @@ int main(void)
     test_dead_holder();
     test_fork_must_open_it_itself();
     test_stopped_holder();
+    test_dead_holder_on_a_busy_machine();
     test_one_wait_while_it_is_held();
     test_empty_lock_file_is_flocked();
     test_garbled_lock_file_is_refused();

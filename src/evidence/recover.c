@@ -99,8 +99,7 @@ static str line_before(int fd, uint64_t offset, struct buf *window)
     return nl ? str_skip(s, (size_t)(nl - s.p) + 1) : s;
 }
 
-/* Does the last line before the head's offset have the head's hash? */
-static bool state_is_true(const struct log *log, const struct head_state *s)
+bool log_ends_so(const struct log *log, const struct head_state *s)
 {
     CLEANUP(buf_release) struct buf window = { .max = EVENT_LINE_MAX + 2 };
     CLEANUP(file_close) int fd = -1;
@@ -165,7 +164,7 @@ static int state_by_tiles(struct log *log, const struct checkpoint *c,
 {
     struct tile_reader tiles;
     struct hashes hashes;
-    struct digest root, leaf;
+    struct digest leaf;
     struct err ignored;
     char path[FILE_PATH_MAX];
 
@@ -173,9 +172,7 @@ static int state_by_tiles(struct log *log, const struct checkpoint *c,
         return -1;
     tile_reader_init(&tiles, path, c->size);
     hashes = tile_reader_hashes(&tiles);
-    *usable = tree_root(&hashes, c->size, &root, &ignored) == 0 &&
-              digest_equal(&root, &c->root) &&
-              hashes.read(hashes.ctx, 0, c->size - 1, &leaf, &ignored) == 0;
+    *usable = tree_last_leaf(&hashes, c->size, &c->root, &leaf, &ignored) == 0;
     tile_reader_release(&tiles);
     s->size = c->size;
     return *usable ? stand_behind(log, c, &leaf, s, err) : 0;
@@ -454,7 +451,7 @@ int log_recover(struct log *log, struct err *err)
     failed_sync = head_suspect(&log->head, &suspect);
     log->crashed = have_head && !head_is_of_boot(&log->head, log->boot);
     trusted = have_head && !log->crashed && !failed_sync && !log->mending &&
-              head.size >= c.size && state_is_true(log, &head);
+              head.size >= c.size && log_ends_so(log, &head);
     if (trusted)
         s = head;
     else if (base_state(log, &c, &s, err) < 0)

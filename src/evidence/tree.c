@@ -365,3 +365,16 @@ bool tree_set_holds(const struct leaf_set *set, uint64_t size, str hashes,
         return false;
     return hashes.n == 0 && digest_equal(&hash, root);
 }
+
+int tree_last_leaf(const struct hashes *h, uint64_t size, const struct digest *root,
+                   struct digest *out, struct err *err)
+{
+    struct proof proof;
+
+    if (h->read(h->ctx, 0, size - 1, out, err) < 0 ||
+        tree_prove_inclusion(h, size - 1, size, &proof, err) < 0)
+        return -1;
+    if (tree_inclusion_holds(&proof, size - 1, size, out, root))
+        return 0;
+    return err_set(err, ERR_DAMAGE, "the stored hashes do not give the root");
+}

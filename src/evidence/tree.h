@@ -56,6 +56,13 @@ struct hashes {
 MUST_CHECK int tree_root(const struct hashes *h, uint64_t size, struct digest *out,
                          struct err *err);
 
+/* The last leaf of a tree of `size` > 0, as far as `root` vouches for it; else
+ * ERR_DAMAGE.
+ */
+MUST_CHECK int tree_last_leaf(const struct hashes *h, uint64_t size,
+                              const struct digest *root, struct digest *out,
+                              struct err *err);
+
 #define PROOF_MAX 128
 
 struct proof {
