@@ -15,7 +15,7 @@
 
 struct extension {
     struct log *log;
-    const char *tile_dir;     /* borrowed */
+    char tile_dir[FILE_PATH_MAX];
     struct checkpoint newest; /* what was published before */
     struct head_state end;    /* the log as it is to be published */
     bool lent;                /* log->leaves, up to that end */

@@ -10,7 +10,6 @@
 struct scene {
     struct lab lab;
     struct log *log;
-    char tiles[400];
     struct extension x;
 };
 
@@ -29,7 +28,8 @@ static void look(struct scene *s)
     struct err err = { 0 };
     struct origin o;
 
-    s->x = (struct extension){ .log = s->log, .tile_dir = s->tiles };
+    s->x = (struct extension){ .log = s->log };
+    snprintf(s->x.tile_dir, sizeof(s->x.tile_dir), "%s", lab_path(&s->lab, "log/tile"));
     if (origin_read(&o, lab_path(&s->lab, "log"), &err) < 0 ||
         origin_checkpoint(&o, lab_path(&s->lab, "log"), &s->x.newest, NULL, &err) < 0 ||
         log_lock(s->log, &err) < 0)
@@ -46,7 +46,6 @@ static void begin(struct scene *s, uint64_t size)
 
     s->lab = lab_make();
     s->log = lab_open(&s->lab, &err);
-    snprintf(s->tiles, sizeof(s->tiles), "%s", lab_path(&s->lab, "log/tile"));
     append(s->log, 0, (int64_t)size - 1); /* behind chain_start */
     ok(log_checkpoint(s->log, true, &err) == 0, "%llu events are signed: %s",
        (unsigned long long)size, err.msg);
@@ -115,7 +114,7 @@ static void test_damaged_full_tile(uint64_t size)
     snprintf(command, sizeof(command),
              "truncate -s 8191 '%%s/0/%03u'; printf X >> '%%s/0/%03u'",
              (unsigned)(size / 256 - 1), (unsigned)(size / 256 - 1));
-    ok(run(command, s.tiles, s.tiles) == 0, "its last byte is another");
+    ok(run(command, s.x.tile_dir, s.x.tile_dir) == 0, "its last byte is another");
     ok(extend_tiles(&s.x, &err) == 0, "the tiles are written anew: %s", err.msg);
     ok(log_checkpoint(s.log, true, &err) == 0 && is_sound(&s.lab), "and right: %s",
        err.msg);

@@ -2,7 +2,6 @@
 #include "evidence/leaves.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 void leaves_release(struct leaves *l)
 {
@@ -17,15 +16,9 @@ static void begin(struct leaves *l, uint64_t seq, const struct digest *prev)
     l->ring[l->first % LEAVES_MAX] = *prev;
 }
 
-/* No secret: one that may take its time as it likes. */
-static bool same(const struct digest *a, const struct digest *b)
-{
-    return memcmp(a, b, sizeof(*a)) == 0;
-}
-
 static bool continues(const struct leaves *l, uint64_t seq, const struct digest *prev)
 {
-    return seq > l->first && seq <= l->end && same(leaves_at(l, seq - 1), prev);
+    return seq > l->first && seq <= l->end && digest_equal(leaves_at(l, seq - 1), prev);
 }
 
 /* Nothing that is lent gives way: what finds no room then is missing later. */
@@ -61,7 +54,7 @@ void leaves_put(struct leaves *l, uint64_t seq, const struct digest *prev,
 bool leaves_lend(struct leaves *l, uint64_t upto, const struct digest *last)
 {
     l->lent = 0; /* whoever had them last is done */
-    if (upto <= l->first || upto > l->end || !same(leaves_at(l, upto - 1), last))
+    if (upto <= l->first || upto > l->end || !digest_equal(leaves_at(l, upto - 1), last))
         return false;
     l->lent = upto;
     return true;

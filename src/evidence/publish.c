@@ -21,8 +21,6 @@
 
 /* What one publication works with. */
 struct publication {
-    struct log *log;
-    char tile_dir[FILE_PATH_MAX];
     struct extension x; /* of the tiles, from the newest checkpoint to the end */
     struct checkpoint remembered; /* what we know to have signed */
     bool rotated;                 /* newest is signed by the key before ours… */
@@ -43,7 +41,7 @@ static int check_extends(struct publication *p, struct err *err)
     if (p->remembered.size == 0)
         return 0;
     if (p->remembered.size <= p->x.end.size) {
-        tile_reader_init(&tiles, p->tile_dir, p->x.end.size);
+        tile_reader_init(&tiles, p->x.tile_dir, p->x.end.size);
         hashes = tile_reader_hashes(&tiles);
         r = tree_root(&hashes, p->remembered.size, &root, err);
         tile_reader_release(&tiles);
@@ -57,7 +55,7 @@ static int check_extends(struct publication *p, struct err *err)
         "%" PRIu64 " events of this log were signed before, and it does not extend "
         "them: it was rolled back, restored or copied; no checkpoint is made. To "
         "begin a new log, move '%s' away",
-        p->remembered.size, p->log->log_dir);
+        p->remembered.size, p->x.log->log_dir);
 }
 
 static int compose(struct publication *p, struct buf *note, struct err *err)
@@ -66,14 +64,15 @@ static int compose(struct publication *p, struct buf *note, struct err *err)
     CLEANUP(buf_release) struct buf text = { 0 };
     struct checkpoint c = { .size = p->x.end.size, .root = p->x.root };
 
-    memcpy(c.origin, p->log->origin.name, sizeof(c.origin));
+    memcpy(c.origin, p->x.log->origin.name, sizeof(c.origin));
     checkpoint_add(&text, &c);
     buf_add(note, buf_str(&text));
     buf_add_char(note, '\n');
-    if (origin_signer(&p->log->origin, &p->log->keys, &signer, err) < 0 ||
-        note_sign(note, buf_str(&text), &p->log->origin.keys[0], &signer.secret, err) < 0)
+    if (origin_signer(&p->x.log->origin, &p->x.log->keys, &signer, err) < 0 ||
+        note_sign(note, buf_str(&text), &p->x.log->origin.keys[0], &signer.secret, err) <
+            0)
         return -1;
-    if (p->rotated && note_sign(note, buf_str(&text), &p->log->origin.keys[1],
+    if (p->rotated && note_sign(note, buf_str(&text), &p->x.log->origin.keys[1],
                                 &p->before.secret, err) < 0)
         return -1;
     return buf_check(note, "the checkpoint", err);
@@ -146,19 +145,20 @@ static int release(struct publication *p, struct err *err)
     char path[FILE_PATH_MAX];
 
     if (compose(p, &note, err) < 0 ||
-        path_join(path, p->log->log_dir, "checkpoint", err) < 0 ||
-        origin_remember(&p->log->origin, &p->log->keys, buf_str(&note), err) < 0 ||
-        append_to_list(p->log, buf_str(&note), err) < 0)
+        path_join(path, p->x.log->log_dir, "checkpoint", err) < 0 ||
+        origin_remember(&p->x.log->origin, &p->x.log->keys, buf_str(&note), err) < 0 ||
+        append_to_list(p->x.log, buf_str(&note), err) < 0)
         return -1;
-    return file_replace(path, buf_str(&note), p->log->file_mode, err);
+    return file_replace(path, buf_str(&note), p->x.log->file_mode, err);
 }
 
 /* --- the whole --- */
 
-/* With the `repair` of what looking at the end had to mend: we may not write again. */
+/* First tell of what looking at the end had to mend: we may not write again. Then the end
+ * with that, which is known only once it is written. */
 static int snapshot(struct publication *p, struct err *err)
 {
-    struct log *log = p->log;
+    struct log *log = p->x.log;
     int r;
 
     if (log_begin(log, err) < 0 || log_commit(log, NULL, err) < 0 ||
@@ -177,10 +177,10 @@ static void give_back(struct publication *p, uint64_t published)
 {
     struct err ignored;
 
-    if (!p->x.lent || log_lock(p->log, &ignored) < 0)
+    if (!p->x.lent || log_lock(p->x.log, &ignored) < 0)
         return;
-    leaves_give_back(&p->log->leaves, published);
-    log_unlock(p->log);
+    leaves_give_back(&p->x.log->leaves, published);
+    log_unlock(p->x.log);
     p->x.lent = false;
 }
 
@@ -188,7 +188,7 @@ static void give_back(struct publication *p, uint64_t published)
  * makes it: without that, nobody could tell the new key from a stranger's. */
 static int see_rotation(struct publication *p, str newest, struct err *err)
 {
-    const struct origin *now = &p->log->origin;
+    const struct origin *now = &p->x.log->origin;
     struct origin before = *now;
     struct err ignored;
     struct note n;
@@ -197,7 +197,7 @@ static int see_rotation(struct publication *p, str newest, struct err *err)
         note_verify(&n, &now->keys[0], 1) == NOTE_SIGNED)
         return 0;
     before.keys[0] = now->keys[1];
-    if (origin_signer(&before, &p->log->keys, &p->before, err) < 0)
+    if (origin_signer(&before, &p->x.log->keys, &p->before, err) < 0)
         return err_wrap(err, "the key before the new one must hand the log over");
     p->rotated = true;
     return 0;
@@ -205,15 +205,13 @@ static int see_rotation(struct publication *p, str newest, struct err *err)
 
 static int find_tiles(struct publication *p, struct err *err)
 {
-    p->x.log = p->log;
-    p->x.tile_dir = p->tile_dir;
-    return path_join(p->tile_dir, p->log->log_dir, "tile", err);
+    return path_join(p->x.tile_dir, p->x.log->log_dir, "tile", err);
 }
 
 static int prepare(struct publication *p, struct err *err)
 {
     CLEANUP(buf_release) struct buf newest = { .max = NOTE_MAX };
-    struct log *log = p->log;
+    struct log *log = p->x.log;
 
     if (find_tiles(p, err) < 0 || log_check_place(log, err) < 0 ||
         origin_read(&log->origin, log->log_dir, err) < 0 || snapshot(p, err) < 0 ||
@@ -230,10 +228,10 @@ static int publish_new(struct publication *p, struct err *err)
 
     if (p->x.end.size == p->x.newest.size && !p->rotated)
         return 0;
-    if (log_sync(p->log, p->x.end.size, err) < 0 || extend_tiles(&p->x, err) < 0 ||
+    if (log_sync(p->x.log, p->x.end.size, err) < 0 || extend_tiles(&p->x, err) < 0 ||
         check_extends(p, err) < 0 || release(p, err) < 0)
         return -1;
-    head_set_published(&p->log->head, &end);
+    head_set_published(&p->x.log->head, &end);
     return 0;
 }
 
@@ -263,7 +261,7 @@ static int append_rotation(struct log *log, const struct note_key *key, struct e
  */
 static int rotate_key(struct publication *p, struct err *err)
 {
-    struct log *log = p->log;
+    struct log *log = p->x.log;
     struct origin now;
     struct note_key key;
 
@@ -277,7 +275,7 @@ static int rotate_key(struct publication *p, struct err *err)
         origin_add_key(&now, log->log_dir, &key, log->file_mode, err) < 0)
         return -1;
     signer_release(&p->before);
-    *p = (struct publication){ .log = log };
+    *p = (struct publication){ .x.log = log };
     return publish(p, err);
 }
 
@@ -308,7 +306,7 @@ static int take_lock(struct log *log, bool wait, bool *taken, struct err *err)
 
 static int publish_locked(struct publication *p, bool wait, struct err *err)
 {
-    struct log *log = p->log;
+    struct log *log = p->x.log;
     bool taken;
     int r;
 
@@ -325,7 +323,7 @@ static int publish_locked(struct publication *p, bool wait, struct err *err)
 
 int log_checkpoint(struct log *log, bool wait, struct err *err)
 {
-    struct publication p = { .log = log };
+    struct publication p = { .x.log = log };
 
     return publish_locked(&p, wait, err);
 }
@@ -334,7 +332,7 @@ int log_checkpoint(struct log *log, bool wait, struct err *err)
 static int rebuild(struct publication *p, uint64_t *events, struct err *err)
 {
     struct segment_place place;
-    struct log *log = p->log;
+    struct log *log = p->x.log;
     int result;
 
     if (find_tiles(p, err) < 0 || origin_read(&log->origin, log->log_dir, err) < 0 ||
@@ -360,7 +358,7 @@ int log_rebuild(const struct log_options *options, uint64_t *events, struct err 
 
     if (log_open_to_mend(&log, options, err) < 0)
         return -1;
-    p.log = log;
+    p.x.log = log;
     r = take_lock(log, true, &taken, err);
     if (r == 0)
         r = rebuild(&p, events, err);
@@ -379,7 +377,7 @@ int log_signer(struct log *log, struct signer *out, struct err *err)
 
 int log_rotate_key(struct log *log, const struct signer *next, struct err *err)
 {
-    struct publication p = { .log = log, .next = next };
+    struct publication p = { .x.log = log, .next = next };
 
     return publish_locked(&p, true, err);
 }

@@ -21,6 +21,7 @@ import subprocess
 import sys
 import threading
 import time
+from datetime import datetime
 
 sys.dont_write_bytecode = True
 from lab import *  # noqa: E402,F403
@@ -86,6 +87,24 @@ def case_many_in_flight(c):
     receipts = c.receipts()
     tap.same(len({r["mcp_request_id"] for r in receipts}), count, "a receipt for each")
     tap.ok(all(r["outcome"] == "forwarded" for r in receipts), "each answered")
+    c.judge()
+
+
+def case_much_is_new(c):
+    """Much that is new does not wait for the second to end: it is signed at once."""
+    many = 12288
+    status, _, _ = c.run(b"".join(call(n, "t") for n in range(20000)), "echo",
+                         timeout=HURRY * 2)
+    tap.same(status, 0, "100,000 events: status")
+    events = c.events()
+    ends = [e["seq"] for e in events if e["type"] == "session_end"][0]
+    with open(c.dir + "/log/checkpoints", encoding="utf-8") as f:
+        sizes = [int(note.split("\n")[1]) for note in f.read().split("\n\n")[::2] if note]
+    times = [datetime.fromisoformat(events[n - 1]["ts"].replace("Z", "+00:00"))
+             for n in sizes if n <= ends]
+    tap.ok(any(b - a >= many and (t - s).total_seconds() < 0.9
+               for a, b, s, t in zip(sizes, sizes[1:], times, times[1:])),
+           "checkpoints within a second", sizes)
     c.judge()
 
 

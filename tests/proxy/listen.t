@@ -611,7 +611,7 @@ def case_kill(c):
             t.start()
         before = len(answered)
         if n % 4:  # one in four dies while its sessions begin
-            soon(lambda: len(answered) > before + 5)
+            soon(lambda: len(answered) > before + 40)
         time.sleep(rng.random() * 0.3)
         c.process.kill()
         c.process.wait()
@@ -623,7 +623,7 @@ def case_kill(c):
     got = {r["mcp_request_id"] for r in c.receipts() if r["outcome"] == "forwarded"}
     same([i for i in answered if i not in got], [],
          f"each of {len(answered)} answered calls has its receipt")
-    ok(len(answered) > 3 * rounds, "there were answers", len(answered))
+    ok(len(answered) > 20 * rounds, "there were answers", len(answered))
     ok(not any(c.complete()), "no killed session counts as complete")
     done = lab.assay("log", "verify", "--audit-dir", c.dir)
     same(done.returncode, 0, f"the log is sound: {done.stdout}")
