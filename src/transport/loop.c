@@ -1,13 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transport/loop.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
 #include <uv.h>
 
 #include "base/err.h"
+#include "base/file.h"
 
 struct loop {
     uv_loop_t uv;
+    uv_loop_t timers; /* runs when the alarm rings */
+    uv_poll_t alarm;
+    int alarm_fd;
+    uint64_t rings_at; /* of the clock of `timers`; UINT64_MAX: it does not */
     uv_check_t after_ready;
     uv_prepare_t before_wait; /* what timers leave */
     struct chores {
@@ -109,6 +117,63 @@ static void open_chores(struct loop *l)
     uv_unref((uv_handle_t *)&l->after_ready);
 }
 
+/* --- the alarm --- */
+
+/* A wait that is to end at some time makes the kernel set a timer up and take it down
+ * again, each time. So the loop waits without one: timers have a loop of their own, and
+ * a descriptor that is readable when the next of them is due. */
+static void set_alarm(struct loop *l)
+{
+    int wait = uv_loop_alive(&l->timers) ? uv_backend_timeout(&l->timers) : -1;
+    struct itimerspec in = { .it_value = { wait / 1000, wait % 1000 * 1000000L + 1 } };
+    uint64_t at = uv_now(&l->timers) + (uint64_t)wait;
+
+    if (wait < 0) {
+        uv_unref((uv_handle_t *)&l->alarm); /* no reason to stay; it may ring in vain */
+        return;
+    }
+    uv_ref((uv_handle_t *)&l->alarm);
+    if (at < l->rings_at && timerfd_settime(l->alarm_fd, 0, &in, NULL) == 0)
+        l->rings_at = at;
+}
+
+static void on_alarm(uv_poll_t *alarm, int status, int events)
+{
+    struct loop *l = alarm->data;
+    uint64_t times;
+
+    (void)status;
+    (void)events;
+    if (read(l->alarm_fd, &times, sizeof(times)) < 0)
+        return;      /* it was set anew */
+    l->rings_at = 0; /* what is set meanwhile is seen to below */
+    uv_run(&l->timers, UV_RUN_NOWAIT);
+    l->rings_at = UINT64_MAX;
+    set_alarm(l);
+}
+
+static int open_alarm(struct loop *l)
+{
+    int code;
+
+    l->rings_at = UINT64_MAX;
+    l->alarm_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+    if (l->alarm_fd < 0)
+        return uv_translate_sys_error(errno);
+    code = uv_loop_init(&l->timers);
+    if (code < 0) {
+        file_close(&l->alarm_fd);
+        return code;
+    }
+    l->timers.data = l;
+    uv_run(&l->timers, UV_RUN_NOWAIT); /* what it watches itself is set up */
+    uv_poll_init(&l->uv, &l->alarm, l->alarm_fd);
+    l->alarm.data = l;
+    uv_poll_start(&l->alarm, UV_READABLE, on_alarm);
+    uv_unref((uv_handle_t *)&l->alarm);
+    return 0;
+}
+
 /* --- the loop --- */
 
 int loop_new(struct loop **out, struct err *err)
@@ -119,6 +184,8 @@ int loop_new(struct loop **out, struct err *err)
     if (!l)
         return no_memory(err);
     code = uv_loop_init(&l->uv);
+    if (code == 0 && (code = open_alarm(l)) < 0)
+        uv_loop_close(&l->uv);
     if (code < 0) {
         free(l);
         return fail(err, "cannot make an event loop", code);
@@ -134,8 +201,12 @@ void loop_free(struct loop *l)
         return;
     uv_close((uv_handle_t *)&l->before_wait, NULL);
     uv_close((uv_handle_t *)&l->after_ready, NULL);
-    uv_run(&l->uv, UV_RUN_DEFAULT); /* closing handles end here */
+    uv_close((uv_handle_t *)&l->alarm, NULL);
+    uv_run(&l->timers, UV_RUN_DEFAULT); /* closing handles end here */
+    uv_run(&l->uv, UV_RUN_DEFAULT);
+    uv_loop_close(&l->timers);
     uv_loop_close(&l->uv);
+    file_close(&l->alarm_fd);
     free(l);
 }
 
@@ -249,6 +320,11 @@ struct loop_timer {
     void *ctx;
 };
 
+static struct loop *loop_of(const struct loop_timer *t)
+{
+    return t->uv.loop->data;
+}
+
 static void on_timer(uv_timer_t *timer)
 {
     struct loop_timer *t = timer->data;
@@ -263,7 +339,7 @@ int loop_timer_new(struct loop_timer **out, struct loop *l, void (*on_time)(void
 
     if (!t)
         return no_memory(err);
-    uv_timer_init(&l->uv, &t->uv);
+    uv_timer_init(&l->timers, &t->uv);
     t->uv.data = t;
     t->on_time = on_time;
     t->ctx = ctx;
@@ -273,12 +349,15 @@ int loop_timer_new(struct loop_timer **out, struct loop *l, void (*on_time)(void
 
 void loop_timer_set(struct loop_timer *t, uint64_t ms, bool repeat)
 {
+    uv_update_time(t->uv.loop); /* it has stood still since the alarm rang */
     uv_timer_start(&t->uv, on_timer, ms, repeat ? ms : 0);
+    set_alarm(loop_of(t));
 }
 
 void loop_timer_stop(struct loop_timer *t)
 {
     uv_timer_stop(&t->uv);
+    set_alarm(loop_of(t));
 }
 
 bool loop_timer_is_set(const struct loop_timer *t)
@@ -288,8 +367,13 @@ bool loop_timer_is_set(const struct loop_timer *t)
 
 void loop_timer_free(struct loop_timer *t)
 {
-    if (t)
-        uv_close((uv_handle_t *)&t->uv, free_handle);
+    struct loop *l;
+
+    if (!t)
+        return;
+    l = loop_of(t);
+    uv_close((uv_handle_t *)&t->uv, free_handle);
+    set_alarm(l);
 }
 
 /* --- signals --- */
