@@ -20,7 +20,9 @@
 
 struct err;
 
-#define CHANNEL_READ_BYTES ((size_t)64 << 10) /* of one read */
+#define CHANNEL_READ_BYTES ((size_t)64 << 10) /* of one read, or of a turn's reads */
+#define CHANNEL_READ_LEAST ((size_t)16 << 10) /* with less room it is left for the next  \
+                                               */
 #define CHANNEL_QUEUE_MAX  ((size_t)80 << 20) /* bytes that one stream may owe */
 #define CHANNEL_GATHER_MAX ((size_t)32 << 10) /* bytes that wait for the turn's end */
 
@@ -38,12 +40,15 @@ struct channel {
     struct loop *loop;
     struct loop_watch *watch;
     struct loop_chore flush; /* what was gathered waits for it */
+    struct loop_chore take;  /* so does what was read ahead: `got` */
+    str got;
     const struct channel_events *events;
     void *ctx;
     bool reading, ended, broken, closing, corked, shutting;
     bool is_socket; /* as its owner knows: there are shorter ways than read and write */
-    bool gathers;   /* as its owner wants: what a turn of the loop writes goes out at its
-                       end, see channel_write() */
+    bool gathers;   /* as its owner wants: a turn of the loop first reads all that has
+                       come, and what it writes goes out at its end, see
+                       channel_write() */
     struct buf queue;
     size_t sent;    /* of the queue */
     uint64_t taken; /* bytes that the other side took, of all */
@@ -55,7 +60,8 @@ MUST_CHECK int channel_open(struct channel *s, struct loop *l, int fd, bool keep
                             const struct channel_events *events, void *ctx,
                             struct err *err);
 
-void channel_read(struct channel *s, bool on); /* begin or stop reading */
+/* Begin or stop reading; what has been read ahead still comes. */
+void channel_read(struct channel *s, bool on);
 
 /* Write or queue all of it. -1 when the other side is gone or CHANNEL_QUEUE_MAX is full.
  * With `gathers` up to CHANNEL_GATHER_MAX bytes are only queued until the loop has seen

@@ -20,7 +20,8 @@ struct loop {
     uv_prepare_t before_wait; /* what timers leave */
     struct chores {
         struct loop_chore *first, **last;
-    } chores[2]; /* by loop_chore.first */
+    } chores[LOOP_STAGES];
+    unsigned due; /* chores */
 };
 
 static int fail(struct err *err, const char *what, int code)
@@ -41,8 +42,9 @@ static void take_out(struct loop *l, struct loop_chore *c)
     if (c->next)
         c->next->at = c->at;
     else
-        l->chores[c->first].last = c->at;
+        l->chores[c->stage].last = c->at;
     c->at = NULL;
+    l->due--;
 }
 
 static void on_before_wait(uv_prepare_t *prepare);
@@ -62,11 +64,11 @@ static void mind_chores(struct loop *l, bool on)
 
 void loop_chore_set(struct loop *l, struct loop_chore *c)
 {
-    struct chores *list = &l->chores[c->first];
+    struct chores *list = &l->chores[c->stage];
 
     if (c->at)
         return;
-    if (!l->chores[false].first && !l->chores[true].first)
+    if (l->due++ == 0)
         mind_chores(l, true);
     c->next = NULL;
     c->at = list->last;
@@ -80,16 +82,27 @@ void loop_chore_cancel(struct loop *l, struct loop_chore *c)
         take_out(l, c);
 }
 
-bool loop_has_first_chore(const struct loop *l)
+static struct loop_chore *next_chore(const struct loop *l)
 {
-    return l->chores[true].first != NULL;
+    for (int i = 0; i < LOOP_STAGES; i++) {
+        if (l->chores[i].first)
+            return l->chores[i].first;
+    }
+    return NULL;
+}
+
+bool loop_is_early(const struct loop *l)
+{
+    const struct loop_chore *c = next_chore(l);
+
+    return c && c->stage < LOOP_SEND;
 }
 
 static void run_chores(struct loop *l)
 {
     struct loop_chore *c;
 
-    while ((c = l->chores[true].first ? l->chores[true].first : l->chores[false].first)) {
+    while ((c = next_chore(l))) {
         take_out(l, c);
         c->run(c->ctx);
     }
@@ -108,7 +121,7 @@ static void on_after_ready(uv_check_t *check)
 
 static void open_chores(struct loop *l)
 {
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < LOOP_STAGES; i++)
         l->chores[i].last = &l->chores[i].first;
     uv_prepare_init(&l->uv, &l->before_wait);
     uv_check_init(&l->uv, &l->after_ready);
