@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 #include "base/file.h"
+#include "transport/workers.h"
 
 struct loop {
     uv_loop_t uv;
@@ -22,6 +23,9 @@ struct loop {
         struct loop_chore *first, **last;
     } chores[LOOP_STAGES];
     unsigned due; /* chores */
+    struct workers workers;
+    uv_async_t done; /* one of them is */
+    unsigned works;  /* that are not */
 };
 
 static int fail(struct err *err, const char *what, int code)
@@ -189,6 +193,8 @@ static int open_alarm(struct loop *l)
 
 /* --- the loop --- */
 
+static void open_workers(struct loop *l);
+
 int loop_new(struct loop **out, struct err *err)
 {
     struct loop *l = calloc(1, sizeof(*l));
@@ -204,6 +210,7 @@ int loop_new(struct loop **out, struct err *err)
         return fail(err, "cannot make an event loop", code);
     }
     open_chores(l);
+    open_workers(l);
     *out = l;
     return 0;
 }
@@ -216,6 +223,9 @@ void loop_free(struct loop *l)
     uv_close((uv_handle_t *)&l->after_ready, NULL);
     uv_close((uv_handle_t *)&l->alarm, NULL);
     uv_run(&l->timers, UV_RUN_DEFAULT); /* closing handles end here */
+    uv_run(&l->uv, UV_RUN_DEFAULT);     /* and work */
+    workers_release(&l->workers);
+    uv_close((uv_handle_t *)&l->done, NULL);
     uv_run(&l->uv, UV_RUN_DEFAULT);
     uv_loop_close(&l->timers);
     uv_loop_close(&l->uv);
@@ -434,43 +444,52 @@ void loop_signal_free(struct loop_signal *s)
 
 /* --- work that may block --- */
 
-struct work {
-    uv_work_t uv;
-    void (*run)(void *ctx);
+struct loop_work {
+    struct work work; /* first: what the workers hold is this */
     void (*done)(void *ctx);
-    void *ctx;
 };
 
-static void run_work(uv_work_t *work)
+static void on_done(uv_async_t *done)
 {
-    struct work *w = work->data;
+    struct loop *l = done->data;
+    struct work *work;
 
-    w->run(w->ctx);
+    while ((work = workers_done(&l->workers))) {
+        if (--l->works == 0)
+            uv_unref((uv_handle_t *)&l->done);
+        ((struct loop_work *)work)->done(work->ctx);
+        free(work);
+    }
 }
 
-static void work_done(uv_work_t *work, int status)
+static void wake(void *ctx)
 {
-    struct work *w = work->data;
+    struct loop *l = ctx;
 
-    (void)status; /* nothing is ever cancelled */
-    w->done(w->ctx);
-    free(w);
+    uv_async_send(&l->done);
+}
+
+static void open_workers(struct loop *l)
+{
+    uv_async_init(&l->uv, &l->done, on_done); /* the descriptor is the loop's */
+    l->done.data = l;
+    uv_unref((uv_handle_t *)&l->done);
+    workers_init(&l->workers, wake, l);
 }
 
 int loop_work(struct loop *l, void (*run)(void *ctx), void (*done)(void *ctx), void *ctx,
               struct err *err)
 {
-    struct work *w = calloc(1, sizeof(*w));
-    int code;
+    struct loop_work *w = calloc(1, sizeof(*w));
 
     if (!w)
         return no_memory(err);
-    *w = (struct work){ .run = run, .done = done, .ctx = ctx };
-    w->uv.data = w;
-    code = uv_queue_work(&l->uv, &w->uv, run_work, work_done);
-    if (code < 0) {
+    *w = (struct loop_work){ .work = { .run = run, .ctx = ctx }, .done = done };
+    if (workers_add(&l->workers, &w->work, err) < 0) {
         free(w);
-        return fail(err, "cannot start a worker", code);
+        return -1;
     }
+    if (l->works++ == 0)
+        uv_ref((uv_handle_t *)&l->done);
     return 0;
 }
