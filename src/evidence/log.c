@@ -203,6 +203,8 @@ static uint64_t take_gap(struct log *log)
 {
     uint64_t told = log->gap.events, fresh;
 
+    if (log->lost_total == log->told_total)
+        return 0;
     pthread_mutex_lock(&log->loss_mutex);
     fresh = log->loss.events - told;
     if (fresh)
@@ -234,6 +236,7 @@ static void settle_gap(struct log *log)
     pthread_mutex_lock(&log->loss_mutex);
     log->loss.events -= log->gap.events;
     pthread_mutex_unlock(&log->loss_mutex);
+    log->told_total += log->gap.events;
     log_tell(log, "evidence of %" PRIu64 " events was lost (%s); a gap is recorded",
              log->gap.events, log->gap.reason);
     log->gap.events = 0;

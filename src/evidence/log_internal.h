@@ -103,6 +103,7 @@ struct log {
     pthread_mutex_t loss_mutex;
     struct loss loss;
     _Atomic uint64_t lost_total; /* read without loss_mutex */
+    uint64_t told_total;         /* of that, `gap` events in the log tell */
 
     pthread_mutex_t sync_mutex;
     pthread_cond_t sync_done;

@@ -32,10 +32,22 @@ void correlate_release(struct correlate *c)
     correlate_trim(c);
 }
 
+static void free_kept(struct correlate *c)
+{
+    while (c->kept) {
+        struct pending *p = c->kept;
+
+        c->kept = p->next;
+        free(p);
+    }
+    c->kept_count = 0;
+}
+
 void correlate_trim(struct correlate *c)
 {
     if (c->count)
         return;
+    free_kept(c);
     free(c->bucket);
     c->bucket = NULL;
     c->buckets = 0;
@@ -94,6 +106,31 @@ static void link_in(struct correlate *c, struct pending *p)
     c->count++;
 }
 
+/* Nearly all are small, and one comes as the other goes. */
+static struct pending *new_pending(struct correlate *c, size_t bytes)
+{
+    struct pending *p = c->kept;
+
+    if (!p || bytes > CORRELATE_LITTLE)
+        return calloc(1,
+                      sizeof(*p) + (bytes > CORRELATE_LITTLE ? bytes : CORRELATE_LITTLE));
+    c->kept = p->next;
+    c->kept_count--;
+    *p = (struct pending){ 0 };
+    return p;
+}
+
+static void drop_pending(struct correlate *c, struct pending *p)
+{
+    if (p->raw_n + p->key_n > CORRELATE_LITTLE || c->kept_count == CORRELATE_KEPT) {
+        free(p);
+        return;
+    }
+    p->next = c->kept;
+    c->kept = p;
+    c->kept_count++;
+}
+
 int correlate_add(struct correlate *c, str raw, str key, struct pending **out,
                   struct err *err)
 {
@@ -106,7 +143,7 @@ int correlate_add(struct correlate *c, str raw, str key, struct pending **out,
         return err_set(err, ERR_LIMIT, "the id of a request is too long");
     if (c->count >= c->buckets && make_buckets(c, err) < 0)
         return -1;
-    p = calloc(1, sizeof(*p) + raw.n + key.n);
+    p = new_pending(c, raw.n + key.n);
     if (!p)
         return err_set(err, ERR_NOMEM, "no memory for a request");
     p->hash = hash_of(c, key);
@@ -154,5 +191,5 @@ void correlate_remove(struct correlate *c, struct pending *p)
     else
         c->newest = p->older;
     c->count--;
-    free(p);
+    drop_pending(c, p);
 }

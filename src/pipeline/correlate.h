@@ -22,6 +22,8 @@ struct open_call;
 
 #define CORRELATE_MAX     65536 /* requests in flight */
 #define CORRELATE_BUCKETS 16    /* to begin with; twice as many when they fill */
+#define CORRELATE_KEPT    64 /* for requests to come, of those that had little to say */
+#define CORRELATE_LITTLE  64 /* bytes of ids */
 
 /* A request that waits for its answer. */
 struct pending {
@@ -48,6 +50,8 @@ struct correlate {
     uint32_t count;
     uint64_t serial; /* of the newest that ever was */
     uint32_t seed;   /* unpredictable: ids come from strangers */
+    struct pending *kept;
+    uint32_t kept_count;
 };
 
 void correlate_release(struct correlate *c);
@@ -63,7 +67,7 @@ MUST_CHECK int correlate_add(struct correlate *c, str raw, str key, struct pendi
  * Clients of one session may ask with the same id at once. */
 struct pending *correlate_find(const struct correlate *c, str raw, str key,
                                const struct exchange *x);
-void correlate_remove(struct correlate *c, struct pending *p); /* frees it */
+void correlate_remove(struct correlate *c, struct pending *p); /* it is gone then */
 
 /* The oldest whose answer nobody waits for, cancelled or answered by us; NULL without.
  * Where there is no more room it can be removed, by whoever knows what it holds. */

@@ -87,11 +87,51 @@ static void test_the_limit(void)
     correlate_release(&c);
 }
 
+/* What goes is kept for what comes, and shows nothing of it. */
+static void test_kept(void)
+{
+    static char longer[CORRELATE_LITTLE + 2];
+    struct correlate c = { .seed = 7 };
+    struct pending *all[CORRELATE_KEPT + 1], *p;
+    char id[16];
+
+    for (int i = 0; i <= CORRELATE_KEPT; i++) {
+        snprintf(id, sizeof(id), "%d", i);
+        all[i] = add(&c, id, id);
+        all[i]->cancelled = true;
+        all[i]->task = 7;
+    }
+    for (int i = 0; i <= CORRELATE_KEPT; i++)
+        correlate_remove(&c, all[i]);
+    ok(c.kept_count == CORRELATE_KEPT, "some are kept, not all");
+    p = add(&c, "x", "y");
+    ok(p == all[CORRELATE_KEPT - 1] && !p->cancelled && !p->task && !p->newer,
+       "one of them is as new");
+    ok(correlate_find(&c, STR("x"), STR("y"), NULL) == p &&
+           !correlate_find(&c, STR("63"), STR("63"), NULL),
+       "and found by its own id");
+    memset(longer, '1', CORRELATE_LITTLE / 2);
+    ok((p = add(&c, longer, longer)) && c.kept_count == CORRELATE_KEPT - 2,
+       "ids of %d bytes find room", CORRELATE_LITTLE);
+    correlate_remove(&c, p);
+    longer[CORRELATE_LITTLE / 2] = '1';
+    p = add(&c, longer, longer);
+    ok(p && c.kept_count == CORRELATE_KEPT - 1 && p->key_n == CORRELATE_LITTLE / 2 + 1,
+       "longer ones have memory of their own");
+    correlate_remove(&c, p);
+    ok(c.kept_count == CORRELATE_KEPT - 1, "and are not kept");
+    correlate_remove(&c, c.oldest);
+    correlate_trim(&c);
+    ok(!c.kept && !c.kept_count, "one that idles keeps nothing");
+    correlate_release(&c);
+}
+
 int main(void)
 {
     test_equal_ids_come_back_in_order();
     test_spellings();
     test_exchanges();
     test_the_limit();
+    test_kept();
     return tap_done();
 }
