@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -65,51 +66,167 @@ static int check_pack(const char *path, struct log *log, struct pack_result *out
     return r;
 }
 
-static int fill(struct staging *staging, struct log *log,
-                const struct pack_request *request, struct pack_result *result,
-                struct err *err)
-{
-    CLEANUP(parts_release) struct parts parts = { 0 };
-    CLEANUP(buf_release) struct buf note = { .max = NOTE_MAX };
-    CLEANUP(signer_release) struct signer signer = { 0 };
+/* A pack that is being built. */
+struct build {
+    struct pack_job *job;
+    struct staging staging;
+    struct collection collection;
+    char name[PACK_NAME_MAX];
+};
+
+/* Several, and what they have in common. */
+struct site {
+    struct log *log;
+    struct build *builds;
+    size_t count;
+    struct signer signer;
     struct checkpoint checkpoint;
+    struct buf note;
+};
+
+static void site_release(struct site *s)
+{
+    for (size_t i = 0; i < s->count; i++) {
+        parts_release(&s->builds[i].collection.parts);
+        staging_release(&s->builds[i].staging);
+    }
+    free(s->builds);
+    signer_release(&s->signer);
+    buf_release(&s->note);
+}
+
+static int fail(struct pack_job *job)
+{
+    job->failed = err_wrap(&job->err, "cannot pack session %s", job->request.session);
+    return -1;
+}
+
+/* One that is there already needs no building. */
+static int begin(struct site *s, struct pack_job *job, struct err *err)
+{
+    struct build *b = &s->builds[s->count];
+    struct pack_result *made = &job->result;
+    char packs[FILE_PATH_MAX];
+
+    *made = (struct pack_result){ 0 };
+    pack_name(b->name, &job->request.cut);
+    if (path_join(packs, log_dir(s->log), PACKS_DIR, err) < 0 ||
+        path_join(made->path, packs, b->name, err) < 0)
+        return -1;
+    made->existed = access(made->path, F_OK) == 0;
+    if (made->existed && check_pack(made->path, s->log, made, err) < 0)
+        return err_wrap(err, "'%s'", made->path);
+    if (made->existed)
+        return 0;
+    if (staging_open(&b->staging, packs, err) < 0)
+        return fail(job);
+    b->job = job;
+    b->collection =
+        (struct collection){ .request = &job->request, .staging = &b->staging };
+    s->count++;
+    return 0;
+}
+
+static int finish(struct site *s, struct build *b, struct err *err)
+{
+    struct parts *parts = &b->collection.parts;
+    struct pack_job *job = b->job;
     struct digest root;
 
-    if (cover(log, request->cut.to, &checkpoint, &note, err) < 0 ||
-        log_signer(log, &signer, err) < 0 ||
-        parts_collect(&parts, log_dir(log), request, staging, err) < 0 ||
-        parts_prove(&parts, log_dir(log), &checkpoint, buf_str(&note), staging, err) <
-            0 ||
-        packmanifest_write(&parts, &request->cut, &signer, staging, &root, err) < 0)
+    if (parts_prove(parts, log_dir(s->log), &s->checkpoint, buf_str(&s->note),
+                    &b->staging, err) < 0 ||
+        packmanifest_write(parts, &job->request.cut, &s->signer, &b->staging, &root,
+                           err) < 0 ||
+        check_pack(b->staging.path, s->log, &job->result, err) < 0 ||
+        staging_publish(&b->staging, b->name, err) < 0)
         return -1;
-    result->receipts = parts.receipts;
-    result->events = parts.count;
-    result->rebuilt = parts.rebuilt;
-    result->content_lost = parts.content_lost;
+    job->result.events = parts->count;
+    job->result.rebuilt = parts->rebuilt;
+    job->result.content_lost = parts->content_lost;
     return 0;
+}
+
+/* What they have in common. */
+static int prepare(struct site *s, struct err *err)
+{
+    struct collection *list[PACK_TOGETHER_MAX];
+    uint64_t to = 0;
+
+    for (size_t i = 0; i < s->count; i++) {
+        const struct pack_request *r = &s->builds[i].job->request;
+
+        list[i] = &s->builds[i].collection;
+        to = r->cut.to > to ? r->cut.to : to;
+    }
+    if (cover(s->log, to, &s->checkpoint, &s->note, err) < 0 ||
+        log_signer(s->log, &s->signer, err) < 0)
+        return -1;
+    return parts_collect(list, s->count, log_dir(s->log), err);
+}
+
+static void finish_all(struct site *s)
+{
+    for (size_t i = 0; i < s->count; i++) {
+        struct build *b = &s->builds[i];
+        struct pack_job *job = b->job;
+
+        if (b->collection.result < 0)
+            job->err = b->collection.err;
+        if (b->collection.result < 0 || finish(s, b, &job->err) < 0)
+            fail(job);
+    }
+}
+
+/* Fails when nothing could be done for any of them. */
+static int build(struct log *log, struct pack_job *jobs, size_t count, struct err *err)
+{
+    CLEANUP(site_release) struct site s = { .log = log, .note = { .max = NOTE_MAX } };
+
+    s.builds = calloc(count, sizeof(*s.builds));
+    if (!s.builds)
+        return err_set(err, ERR_NOMEM, "no memory for %zu packs", count);
+    for (size_t i = 0; i < count; i++)
+        jobs[i].failed = begin(&s, &jobs[i], &jobs[i].err);
+    if (s.count == 0)
+        return 0;
+    if (prepare(&s, err) < 0)
+        return -1;
+    finish_all(&s);
+    return 0;
+}
+
+/* What stops all may concern one of them only: a segment that the others do not need. */
+static void build_some(struct log *log, struct pack_job *jobs, size_t count)
+{
+    struct err err;
+
+    if (count > 1 && build(log, jobs, count, &err) == 0)
+        return;
+    for (size_t i = 0; i < count; i++) {
+        if (build(log, &jobs[i], 1, &jobs[i].err) < 0)
+            fail(&jobs[i]);
+    }
+}
+
+void pack_build_all(struct log *log, struct pack_job *jobs, size_t count)
+{
+    for (size_t at = 0; at < count; at += PACK_TOGETHER_MAX) {
+        size_t rest = count - at;
+
+        build_some(log, jobs + at, rest < PACK_TOGETHER_MAX ? rest : PACK_TOGETHER_MAX);
+    }
 }
 
 int pack_build(struct log *log, const struct pack_request *request,
                struct pack_result *result, struct err *err)
 {
-    CLEANUP(staging_release) struct staging staging = { 0 };
-    struct pack_result made = { 0 };
-    char packs[FILE_PATH_MAX], name[PACK_NAME_MAX];
+    struct pack_job job = { .request = *request };
 
-    pack_name(name, &request->cut);
-    if (path_join(packs, log_dir(log), PACKS_DIR, err) < 0 ||
-        path_join(made.path, packs, name, err) < 0)
+    pack_build_all(log, &job, 1);
+    if (job.failed < 0) {
+        *err = job.err;
         return -1;
-    made.existed = access(made.path, F_OK) == 0;
-    if (made.existed) {
-        if (check_pack(made.path, log, &made, err) < 0)
-            return err_wrap(err, "'%s'", made.path);
-    } else if (staging_open(&staging, packs, err) < 0 ||
-               fill(&staging, log, request, &made, err) < 0 ||
-               check_pack(staging.path, log, &made, err) < 0 ||
-               staging_publish(&staging, name, err) < 0) {
-        return err_wrap(err, "cannot pack session %s", request->session);
     }
-    *result = made;
+    *result = job.result;
     return 0;
 }

@@ -22,16 +22,16 @@
 #include <stdint.h>
 
 #include "base/attr.h"
+#include "base/err.h"
 #include "base/file.h"
 #include "evidence/crypto.h"
 #include "evidence/live.h"
 #include "evidence/log.h"
 #include "evidence/session.h"
 
-struct err;
-
 #define PACKS_DIR           "packs"
 #define PACK_NAME_MAX       64
+#define PACK_TOGETHER_MAX   16
 #define PACK_EVENTS_MAX     100000000 /* events of one pack: 40 bytes of memory each */
 #define PACK_PROOF_MAX      ((size_t)2 << 30)   /* bytes of hashes in one proof */
 #define PACK_DEFAULT_POLICY "default-policy-v0" /* hashed where there is no policy */
@@ -64,5 +64,18 @@ void pack_name(char out[static PACK_NAME_MAX], const struct session_cut *cut);
  * receipts' content; it holds a hash per event. */
 MUST_CHECK int pack_build(struct log *log, const struct pack_request *request,
                           struct pack_result *result, struct err *err);
+
+/* One of several packs. */
+struct pack_job {
+    struct pack_request request;
+    struct pack_result result;
+    struct err err;
+    int failed; /* -1: `err` says why; the others do not suffer */
+};
+
+/* As pack_build() for each, but PACK_TOGETHER_MAX of them at a time: one checkpoint
+ * covers these, and the log, which a pack reads from the beginning of its session on, is
+ * read once for them. Memory is that of so many packs. */
+void pack_build_all(struct log *log, struct pack_job *jobs, size_t count);
 
 #endif

@@ -237,6 +237,188 @@ static void test_a_pack_that_was_tampered_with_is_not_called_good(void)
     recording_close(&r);
 }
 
+/* --- several at once --- */
+
+#define MANY (PACK_TOGETHER_MAX + 1)
+
+struct crowd {
+    struct recording r;
+    struct session *s[MANY];
+    struct pack_job jobs[MANY];
+};
+
+/* Sessions whose events stand between each other's, and have ended. */
+static void crowd_open(struct crowd *c, size_t calls)
+{
+    struct err err = { 0 };
+    bool packable, all = true;
+
+    *c = (struct crowd){ .jobs = { { .failed = 0 } } };
+    for (size_t i = 0; i < MANY; i++)
+        c->s[i] =
+            i ? recording_another(&c->r, "audit") : recording_session(&c->r, "audit");
+    for (size_t n = 0; n < calls; n++) {
+        for (size_t i = 0; i < MANY; i++)
+            record_three(&c->r, c->s[i]);
+    }
+    for (size_t i = 0; i < MANY; i++) {
+        struct session_cut cut;
+
+        all = all && session_end(c->s[i], &well, &cut, &packable, &err) == 0;
+        c->jobs[i].request = request_for(c->s[i], &cut);
+    }
+    ok(all, "%d sessions ended: %s", MANY, err.msg);
+}
+
+static void crowd_close(struct crowd *c)
+{
+    for (size_t i = 0; i < MANY; i++)
+        session_free(c->s[i]);
+    recording_close(&c->r);
+}
+
+static size_t count_failed(const struct crowd *c)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < MANY; i++) {
+        if (c->jobs[i].failed)
+            printf("# %s\n", c->jobs[i].err.msg);
+        n += c->jobs[i].failed != 0;
+    }
+    return n;
+}
+
+/* Each file of one directory is also in the other, and says the same. */
+static bool same_files(const char *a, const char *b)
+{
+    CLEANUP(buf_release) struct buf command = { 0 };
+
+    buf_printf(&command, "diff -r '%s' '%s'", a, b);
+    return system(buf_cstr(&command)) == 0;
+}
+
+static void test_packs_that_are_built_together_are_those_built_alone(void)
+{
+    static struct crowd c;
+    char packs[FILE_PATH_MAX], aside[FILE_PATH_MAX];
+    struct pack_result alone;
+    struct err err = { 0 };
+    bool same = true;
+
+    crowd_open(&c, 2);
+    pack_build_all(c.r.log, c.jobs, MANY);
+    ok(count_failed(&c) == 0, "all are packed");
+    for (size_t i = 0; i < MANY; i++)
+        same = same && c.jobs[i].result.receipts == 7 &&
+               c.jobs[i].result.events == session_history(c.s[i])->counts.events;
+    ok(same, "each with its own events and receipts");
+    ok(is_sound(c.jobs[0].result.path) && is_sound(c.jobs[MANY - 1].result.path),
+       "they verify");
+    snprintf(packs, sizeof(packs), "%s/packs", c.r.dir);
+    snprintf(aside, sizeof(aside), "%s/aside", c.r.dir);
+    ok(rename(packs, aside) == 0, "put aside");
+    for (size_t i = 0; i < MANY; i++)
+        same = same && pack_build(c.r.log, &c.jobs[i].request, &alone, &err) == 0 &&
+               !alone.existed && strcmp(alone.root, c.jobs[i].result.root) == 0;
+    ok(same, "built again, one by one: %s", err.msg);
+    ok(same_files(packs, aside), "to the byte the same");
+    crowd_close(&c);
+}
+
+static void test_one_that_cannot_be_packed_does_not_hinder_the_others(void)
+{
+    static struct crowd c;
+    char packs[FILE_PATH_MAX];
+
+    crowd_open(&c, 1);
+    c.jobs[1].request.cut.to--;
+    c.jobs[2].request.first = c.jobs[2].request.cut.to + 1000; /* not in the log */
+    pack_build_all(c.r.log, c.jobs, MANY);
+    ok(count_failed(&c) == 2 && c.jobs[1].failed && c.jobs[2].failed, "two fail");
+    ok(c.jobs[1].err.code == ERR_DAMAGE, "for a reason of its own: %s",
+       c.jobs[1].err.msg);
+    snprintf(packs, sizeof(packs), "%s/packs", c.r.dir);
+    ok(count_entries(packs, "proof_pack_") == MANY - 2, "the others have their packs");
+    ok(count_entries(packs, ".staging") == 0, "nothing is left over");
+    crowd_close(&c);
+}
+
+static void test_what_stops_all_is_tried_for_each(void)
+{
+    static struct crowd c;
+
+    crowd_open(&c, 1);
+    c.jobs[1].request.cut.to += 1000; /* the log ends before, for who reads that far */
+    pack_build_all(c.r.log, c.jobs, MANY);
+    ok(count_failed(&c) == 1 && c.jobs[1].failed, "one fails");
+    ok(c.jobs[1].err.code == ERR_REFUSED, "no checkpoint covers it: %s",
+       c.jobs[1].err.msg);
+    crowd_close(&c);
+}
+
+static void test_parts_of_a_session_are_built_together(void)
+{
+    struct recording r;
+    struct session *s = recording_session(&r, "audit");
+    struct pack_job jobs[3] = { { .failed = 0 } };
+    struct session_cut cut;
+    struct err err = { 0 };
+    bool packable;
+    uint64_t events = 0;
+
+    for (size_t i = 0; i < 2; i++) {
+        record_three(&r, s);
+        ok(session_part(s, NULL, &cut, &err) == 0, "part %zu: %s", i + 1, err.msg);
+        jobs[i].request = request_for(s, &cut);
+    }
+    ok(session_end(s, &well, &cut, &packable, &err) == 0, "the end: %s", err.msg);
+    jobs[2].request = request_for(s, &cut);
+    pack_build_all(r.log, jobs, 3);
+    for (size_t i = 0; i < 3; i++) {
+        ok(!jobs[i].failed && is_sound(jobs[i].result.path), "part %zu: %s", i + 1,
+           jobs[i].err.msg);
+        events += jobs[i].result.events;
+    }
+    ok(events == session_history(s)->counts.events, "no event twice, none left out");
+    session_free(s);
+    recording_close(&r);
+}
+
+static long long bytes_read(void)
+{
+    long long n = -1;
+    FILE *f = fopen("/proc/self/io", "r");
+
+    if (f && fscanf(f, "rchar: %lld", &n) != 1)
+        n = -1;
+    if (f)
+        fclose(f);
+    return n;
+}
+
+/* What is done for each of them reads its own files; one session's are small. */
+static void test_the_log_is_read_once_for_many(void)
+{
+    static struct crowd c;
+    char path[FILE_PATH_MAX];
+    long long before = bytes_read(), took;
+    struct stat st = { 0 };
+
+    crowd_open(&c, 40);
+    snprintf(path, sizeof(path), "%s/log/segments/%020d.jsonl", c.r.dir, 0);
+    ok(stat(path, &st) == 0 && st.st_size > 500000, "a log");
+    if (before < 0) {
+        tap_skip("the log is read once", "the kernel does not count what is read");
+    } else {
+        before = bytes_read();
+        pack_build_all(c.r.log, c.jobs, PACK_TOGETHER_MAX);
+        took = bytes_read() - before;
+        ok(took < 3 * st.st_size, "%d packs read %lld bytes", PACK_TOGETHER_MAX, took);
+    }
+    crowd_close(&c);
+}
+
 int main(void)
 {
     test_a_session_becomes_a_pack_that_verifies();
@@ -245,5 +427,10 @@ int main(void)
     test_a_call_that_was_let_go_is_lost();
     test_lines_without_events_are_void();
     test_a_pack_that_was_tampered_with_is_not_called_good();
+    test_packs_that_are_built_together_are_those_built_alone();
+    test_one_that_cannot_be_packed_does_not_hinder_the_others();
+    test_what_stops_all_is_tried_for_each();
+    test_parts_of_a_session_are_built_together();
+    test_the_log_is_read_once_for_many();
     return tap_done();
 }

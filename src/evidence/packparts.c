@@ -11,28 +11,47 @@
 #include "evidence/tile.h"
 #include "evidence/verify.h"
 
-/* The walk over the log while events and receipts are written. */
+/* One session's part of the walk over the log, while its events and receipts are written.
+ */
 struct walk {
+    struct collection *c;
     struct parts *parts;
     const struct pack_request *request;
     const char *log_dir;
     struct receipts_index index;
-    struct segment_reader reader;
-    struct json json;
+    struct json *json; /* of the line at hand */
     struct stream events, receipts;
     struct receipt_line line;
     struct buf needle; /* "session":"mcp_…" : what no event of ours lacks */
 };
 
+/* One reading of the log for all of them. */
+struct tour {
+    char log_dir[FILE_PATH_MAX];
+    struct segment_reader reader;
+    struct json json;
+    struct walk *walks;
+    size_t count;
+    str needle;        /* what those of all begin with; empty: there is nobody */
+    uint64_t from, to; /* the range that all of them are in */
+};
+
 static void walk_release(struct walk *w)
 {
     receipts_index_release(&w->index);
-    segment_close(&w->reader);
-    json_release(&w->json);
     stream_release(&w->events);
     stream_release(&w->receipts);
     receipt_line_release(&w->line);
     buf_release(&w->needle);
+}
+
+static void tour_release(struct tour *t)
+{
+    segment_close(&t->reader);
+    json_release(&t->json);
+    for (size_t i = 0; t->walks && i < t->count; i++)
+        walk_release(&t->walks[i]);
+    free(t->walks);
 }
 
 void parts_release(struct parts *p)
@@ -206,36 +225,69 @@ static int take_event(struct walk *w, const struct event_view *v, str line,
     return history_fold(&w->parts->history, v, err);
 }
 
-static int take_line(struct walk *w, str line, struct err *err)
+static bool awaits(const struct walk *w, uint64_t seq)
 {
-    struct event_view v;
-
-    if (!memmem(line.p, line.n, w->needle.p, w->needle.n))
-        return 0;
-    if (event_parse(&v, &w->json, line, err) < 0) {
-        err->code = ERR_DAMAGE;
-        return err_wrap(err, "event %" PRIu64, w->reader.next.seq - 1);
-    }
-    if (!str_is(v.session, w->request->session))
-        return 0;
-    return take_event(w, &v, line, err);
+    return w->c->result == 0 && seq >= w->request->first && seq < w->request->cut.to;
 }
 
-static int walk_log(struct walk *w, struct err *err)
+/* A line that has the session's id. Returns whether it is the session's. */
+static bool take_line(struct walk *w, str line, uint64_t seq)
+{
+    struct err *err = &w->c->err;
+    struct event_view v;
+
+    if (event_parse(&v, w->json, line, err) < 0) {
+        err->code = ERR_DAMAGE;
+        w->c->result = err_wrap(err, "event %" PRIu64, seq);
+        return false;
+    }
+    if (!str_is(v.session, w->request->session))
+        return false;
+    w->c->result = take_event(w, &v, line, err);
+    return true;
+}
+
+/* `text` begins with somebody's id. Returns whether the line is theirs. */
+static bool offer_to_all(const struct tour *t, str text, str line, uint64_t seq)
+{
+    bool taken = false;
+
+    for (size_t i = 0; i < t->count; i++) {
+        struct walk *w = &t->walks[i];
+
+        if (awaits(w, seq) && str_starts(text, buf_str(&w->needle)))
+            taken = take_line(w, line, seq) || taken;
+    }
+    return taken;
+}
+
+/* An id may also stand where it does not say whose event it is. */
+static void offer_line(const struct tour *t, str line, uint64_t seq)
+{
+    const char *at;
+
+    for (str rest = line; (at = memmem(rest.p, rest.n, t->needle.p, t->needle.n));
+         rest = str_skip(rest, 1)) {
+        rest = str_skip(rest, (size_t)(at - rest.p));
+        if (offer_to_all(t, rest, line, seq))
+            return;
+    }
+}
+
+static int walk_log(struct tour *t, struct err *err)
 {
     enum segment_step step;
     str line;
 
-    if (segment_open_seq(&w->reader, w->log_dir, w->request->first, err) < 0)
+    if (segment_open_seq(&t->reader, t->log_dir, t->from, err) < 0)
         return -1;
-    while (w->reader.next.seq < w->request->cut.to) {
-        if (segment_next(&w->reader, &step, &line, err) < 0)
+    while (t->reader.next.seq < t->to) {
+        if (segment_next(&t->reader, &step, &line, err) < 0)
             return -1;
         if (step != SEGMENT_LINE)
             return err_set(err, ERR_DAMAGE, "the log ends before event %" PRIu64,
-                           w->request->cut.to - 1);
-        if (take_line(w, line, err) < 0)
-            return -1;
+                           t->to - 1);
+        offer_line(t, line, t->reader.next.seq - 1);
     }
     return 0;
 }
@@ -252,24 +304,73 @@ static int check_walk(const struct walk *w, struct err *err)
     return 0;
 }
 
-int parts_collect(struct parts *p, const char *audit_dir,
-                  const struct pack_request *request, struct staging *staging,
+static int begin_walk(struct walk *w, const char *audit_dir, struct err *err)
+{
+    buf_printf(&w->needle, "\"session\":\"%s\"", w->request->session);
+    if (buf_check(&w->needle, "an id", err) < 0 ||
+        receipts_index_read(&w->index, audit_dir, w->request->receipts, err) < 0 ||
+        stream_open(&w->receipts, w->c->staging, RECEIPT_PACK_NAME, err) < 0)
+        return -1;
+    return stream_open(&w->events, w->c->staging, LOG_EVENTS_NAME, err);
+}
+
+static int end_walk(struct walk *w, struct err *err)
+{
+    if (check_walk(w, err) < 0 || stream_finish(&w->receipts, err) < 0)
+        return -1;
+    return stream_finish(&w->events, err);
+}
+
+/* The more there are, the less their ids have in common. */
+static void share_needle(struct tour *t, str needle)
+{
+    size_t same = 0;
+
+    if (!t->needle.n)
+        t->needle = needle;
+    while (same < t->needle.n && same < needle.n && t->needle.p[same] == needle.p[same])
+        same++;
+    t->needle.n = same;
+}
+
+static void join(struct tour *t, struct collection *c, const char *audit_dir)
+{
+    const struct pack_request *request = c->request;
+    struct walk *w = &t->walks[t->count];
+    bool first = t->needle.n == 0;
+
+    *w = (struct walk){ .c = c,
+                        .parts = &c->parts,
+                        .request = request,
+                        .log_dir = t->log_dir,
+                        .json = &t->json };
+    t->count++;
+    c->result = begin_walk(w, audit_dir, &c->err);
+    if (c->result < 0)
+        return;
+    share_needle(t, buf_str(&w->needle));
+    t->from = first || request->first < t->from ? request->first : t->from;
+    t->to = first || request->cut.to > t->to ? request->cut.to : t->to;
+}
+
+int parts_collect(struct collection *const *list, size_t count, const char *audit_dir,
                   struct err *err)
 {
-    CLEANUP(walk_release) struct walk w = { .parts = p, .request = request };
-    char log_dir_path[FILE_PATH_MAX];
+    CLEANUP(tour_release) struct tour t = { .walks = calloc(count, sizeof(*t.walks)) };
 
-    w.log_dir = log_dir_path;
-    buf_printf(&w.needle, "\"session\":\"%s\"", request->session);
-    if (buf_check(&w.needle, "an id", err) < 0 ||
-        path_join(log_dir_path, audit_dir, "log", err) < 0 ||
-        receipts_index_read(&w.index, audit_dir, request->receipts, err) < 0 ||
-        stream_open(&w.receipts, staging, RECEIPT_PACK_NAME, err) < 0 ||
-        stream_open(&w.events, staging, LOG_EVENTS_NAME, err) < 0 ||
-        walk_log(&w, err) < 0 || check_walk(&w, err) < 0 ||
-        stream_finish(&w.receipts, err) < 0)
+    if (!t.walks)
+        return err_set(err, ERR_NOMEM, "no memory for %zu packs", count);
+    if (path_join(t.log_dir, audit_dir, "log", err) < 0)
         return -1;
-    return stream_finish(&w.events, err);
+    for (size_t i = 0; i < count; i++)
+        join(&t, list[i], audit_dir);
+    if (t.needle.n && walk_log(&t, err) < 0)
+        return -1;
+    for (size_t i = 0; i < count; i++) {
+        if (list[i]->result == 0)
+            list[i]->result = end_walk(&t.walks[i], &list[i]->err);
+    }
+    return 0;
 }
 
 /* --- the proof --- */

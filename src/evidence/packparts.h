@@ -6,6 +6,7 @@
 #ifndef EVIDENCE_PACKPARTS_H
 #define EVIDENCE_PACKPARTS_H
 
+#include "base/err.h"
 #include "evidence/checkpoint.h"
 #include "evidence/history.h"
 #include "evidence/pack.h"
@@ -24,10 +25,19 @@ struct parts {
 
 void parts_release(struct parts *p);
 
-/* Write log_events.jsonl and receipt_pack.jsonl. */
-MUST_CHECK int parts_collect(struct parts *p, const char *audit_dir,
-                             const struct pack_request *request, struct staging *staging,
-                             struct err *err);
+/* One pack's events and receipts, while they are collected. */
+struct collection {
+    const struct pack_request *request;
+    struct staging *staging;
+    struct parts parts;
+    struct err err;
+    int result; /* -1: `err` says why */
+};
+
+/* Write log_events.jsonl and receipt_pack.jsonl of each, in one reading of the log. Fails
+ * when that cannot be read: then all of them have failed. */
+MUST_CHECK int parts_collect(struct collection *const *list, size_t count,
+                             const char *audit_dir, struct err *err);
 
 /* Write log_checkpoint and log_proof.json. */
 MUST_CHECK int parts_prove(const struct parts *p, const char *audit_dir,
