@@ -19,10 +19,14 @@
 #define SAY_AGAIN   10000 /* ms between two sentences of a kind, for a person */
 #define FRONT_NAMES 4096  /* chains of sessions by name */
 
+#define FRONT_PACKINGS    4     /* workers that build packs at the end of sessions */
+#define FRONT_PACK_EVENTS 20000 /* packed together: some 300 bytes of memory each */
+
 struct errand;
 struct front;
 struct http_conn;
 struct resolver;
+struct seal;
 struct seat;
 struct share;
 struct tls_trust;
@@ -67,7 +71,7 @@ enum seat_state {
     SEAT_OPEN,
     SEAT_ENDING,  /* takes no more */
     SEAT_OVER,    /* nothing more will be said */
-    SEAT_SEALING, /* a worker writes its end */
+    SEAT_SEALING, /* workers write its end and its pack */
     SEAT_DONE,
 };
 
@@ -146,6 +150,8 @@ struct front {
     struct seat *named[FRONT_NAMES]; /* by their names' hashes */
     uint32_t seed;
     size_t seat_count, child_count;
+    struct seal *unpacked, *unpacked_newest; /* ended, and wait for their packs */
+    size_t packings;                         /* workers that build some */
     struct slot *slots;
     size_t slot_count;
     uint32_t slot_free;       /* the first, and one; 0: none */
@@ -191,6 +197,10 @@ void front_note_visits(struct seat *s);
 /* The last of its messages has been answered: it may be long to the next one. */
 void front_note_quiet(struct seat *s);
 void front_settle(struct seat *s); /* …as it is where only a stream is asked for */
+
+/* --- front_seal.c: ends --- */
+
+void front_seal(struct seat *s); /* it is over; SEAT_DONE after a while */
 
 /* --- front_visit.c: the client's endpoint --- */
 

@@ -331,64 +331,6 @@ struct seat *front_seat(struct front *f, enum seat_kind kind, struct err *err)
 
 /* --- the end of a session --- */
 
-/* Its end, and what came of it. */
-struct seal {
-    struct seat *seat;
-    struct relay_outcome outcome;
-    struct err err;
-    int result;
-};
-
-static void run_seal(void *ctx)
-{
-    struct seal *l = ctx;
-
-    l->result = relay_seal(l->seat->relay, &l->outcome, &l->err);
-}
-
-static void seal_done(void *ctx)
-{
-    struct seal *l = ctx;
-    struct seat *s = l->seat;
-    struct front *f = s->front;
-
-    s->state = SEAT_DONE;
-    if (l->result < 0)
-        front_say(f, "%s", l->err.msg);
-    else if (l->outcome.packed && f->relay.packed)
-        f->relay.packed(f->relay.say_ctx, &l->outcome.pack);
-    f->outcome.incomplete =
-        f->outcome.incomplete || l->result < 0 || !l->outcome.complete;
-    f->outcome.calls += l->outcome.calls;
-    f->outcome.violations += l->outcome.violations;
-    f->outcome.unanswered += l->outcome.unanswered;
-    free(l);
-    steward_note(&f->steward);
-    front_soon(s);
-}
-
-/* Without memory the next recorder finishes it. */
-static void seal(struct seat *s)
-{
-    struct seal *l = calloc(1, sizeof(*l));
-    struct front *f = s->front;
-    struct err ignored;
-
-    s->state = SEAT_SEALING;
-    relay_close(s->relay);
-    if (!l) {
-        s->state = SEAT_DONE;
-        f->outcome.incomplete = true;
-        front_soon(s);
-        return;
-    }
-    l->seat = s;
-    if (loop_work(f->loop, run_seal, seal_done, l, &ignored) == 0)
-        return;
-    run_seal(l); /* without a worker it takes our time */
-    seal_done(l);
-}
-
 static void remove_seat(struct seat *s)
 {
     struct front *f = s->front;
@@ -404,7 +346,7 @@ static void remove_seat(struct seat *s)
 void front_look(struct seat *s)
 {
     if (s->state == SEAT_OVER)
-        seal(s);
+        front_seal(s);
     if (s->state == SEAT_OPEN)
         front_hand_on(s);
     if (s->state == SEAT_OPEN && s->queued == 0)

@@ -446,34 +446,54 @@ static bool ended_well(const struct relay *r)
 }
 
 /* The end without a root of the part before is better than no end. */
-int relay_seal(struct relay *r, struct relay_outcome *out, struct err *err)
+int relay_end(struct relay *r, struct relay_outcome *out, struct relay_rest *rest,
+              struct err *err)
 {
     struct session_ending ending = { .reason = r->reason ? r->reason : "end",
                                      .clean = ended_well(r),
                                      .open_calls =
                                          r->open_calls ? r->open_calls : "shutdown" };
-    struct pack_request request = { .session = session_id(r->session),
-                                    .receipts = session_receipts(r->session),
-                                    .first = session_history(r->session)->first };
-    int part = upkeep_last_part(&r->upkeep, &ending.previous_root, err);
+    const struct history *h = session_history(r->session);
     bool packable = false;
 
     *out = (struct relay_outcome){ .violations = r->guard ? r->guard->violations : 0 };
+    *rest = (struct relay_rest){ .request = { .session = session_id(r->session),
+                                              .receipts = session_receipts(r->session),
+                                              .first = h->first } };
+    rest->part = upkeep_last_part(&r->upkeep, &ending.previous_root, &rest->why);
     if (r->desk)
         tap_settle(&r->desk->tap);
-    if (session_end(r->session, &ending, &request.cut, &packable, err) < 0)
+    if (session_end(r->session, &ending, &rest->request.cut, &packable, err) < 0)
         return -1;
-    out->complete = session_history(r->session)->complete;
-    out->calls = session_history(r->session)->counts.calls;
-    out->unanswered = session_history(r->session)->counts.lost;
-    if (packable && r->o->pack) {
-        if (pack_build(r->o->log, &request, &out->pack, err) < 0)
+    rest->packable = packable && r->o->pack;
+    rest->events = h->counts.events;
+    out->complete = h->complete;
+    out->calls = h->counts.calls;
+    out->unanswered = h->counts.lost;
+    return 0;
+}
+
+int relay_forget(struct relay *r, const struct relay_rest *rest, struct err *err)
+{
+    if (log_forget_session(r->o->log, session_id(r->session), err) < 0)
+        return -1;
+    if (rest->part < 0)
+        *err = rest->why;
+    return rest->part;
+}
+
+int relay_seal(struct relay *r, struct relay_outcome *out, struct err *err)
+{
+    struct relay_rest rest;
+
+    if (relay_end(r, out, &rest, err) < 0)
+        return -1;
+    if (rest.packable) {
+        if (pack_build(r->o->log, &rest.request, &out->pack, err) < 0)
             return -1;
         out->packed = true;
     }
-    if (log_forget_session(r->o->log, session_id(r->session), err) < 0)
-        return -1;
-    return part;
+    return relay_forget(r, &rest, err);
 }
 
 /* The server first: when it cannot be started, nothing has happened. */

@@ -6,7 +6,8 @@
  *     relay_open   the server is started, evidence is begun, both sides are read
  *     relay_stop   somebody wants it to end
  *     (over)       nothing more will be said
- *     relay_seal   the end of its evidence, and its pack
+ *     relay_end    the end of its evidence
+ *     relay_seal   …and its pack
  *
  * The order of ending is that of docs/proxy.md; nothing here prints. Many of them may
  * live in one loop.
@@ -18,6 +19,7 @@
 #include <stdint.h>
 
 #include "base/attr.h"
+#include "base/err.h"
 #include "base/str.h"
 #include "evidence/log.h"
 #include "evidence/pack.h"
@@ -153,6 +155,23 @@ void relay_tick(struct relay *r);
  * the loop's. Fails when the end could not be recorded. */
 void relay_close(struct relay *r);
 MUST_CHECK int relay_seal(struct relay *r, struct relay_outcome *out, struct err *err);
+
+/* For who packs many at once: relay_seal() is relay_end(), a pack if there is one to be
+ * built, relay_forget(). */
+struct relay_rest {
+    struct pack_request request; /* borrows from the relay */
+    bool packable;
+    uint64_t events; /* of the session */
+    int part;        /* -1: the part before has no pack, for the reason `why` */
+    struct err why;
+};
+
+MUST_CHECK int relay_end(struct relay *r, struct relay_outcome *out,
+                         struct relay_rest *rest, struct err *err);
+
+/* Nothing is left to do. Fails also for what relay_end() had to pass over. */
+MUST_CHECK int relay_forget(struct relay *r, const struct relay_rest *rest,
+                            struct err *err);
 void relay_free(struct relay *r); /* NULL is fine */
 
 #endif

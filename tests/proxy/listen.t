@@ -662,6 +662,25 @@ def case_terminate(c):
     c.judge(packs=2)
 
 
+def case_terminate_many(c):
+    """Many sessions end at once: first their ends, then their packs, many at a time."""
+    c.listen("tools", "--share-child")
+    clients = [c.client() for _ in range(48)]
+    for n, client in enumerate(clients):
+        client.call(1, n=n)
+    same(c.stop(), 0, "SIGTERM: status 0")
+    same(len(c.of("session_end")), 48, "all have ended")
+    notes = []
+    for pack in c.packs():
+        with open(pack + "/log_checkpoint") as f:
+            notes.append(f.read())
+    ok(len(set(notes)) <= 16, "the packs have few checkpoints", len(set(notes)))
+    with open(c.dir + "/log/checkpoints") as f:
+        made = f.read().count("\u2014 ")
+    ok(made <= 24, "the log has few", made)
+    c.judge(packs=48)
+
+
 def case_interrupt(c):
     c.listen("tools")
     clients = [c.client() for _ in range(3)]
