@@ -82,6 +82,27 @@ int history_begin(struct history *h, const struct receipt_session *facts, size_t
     return buf_check(&h->text, "what session_start says", err);
 }
 
+int history_shrink(struct history *h, size_t room, struct err *err)
+{
+    const struct receipt_session was = h->session;
+    CLEANUP(buf_release) struct buf text = h->text;
+
+    h->text = (struct buf){ .max = text.n + room };
+    if (!buf_room(&h->text, h->text.max)) {
+        buf_release(&h->text);
+        h->text = text;
+        text = (struct buf){ 0 };
+        return err_set(err, ERR_NOMEM, "no memory for a session");
+    }
+    h->session.server_id = copy(h, was.server_id);
+    h->session.transport = copy(h, was.transport);
+    h->session.client_transport = copy(h, was.client_transport);
+    h->session.profile = copy(h, was.profile);
+    h->session.policy_hash = copy(h, was.policy_hash);
+    h->session.proxy_version = copy(h, was.proxy_version);
+    return 0;
+}
+
 int history_set_transport(struct history *h, str transport, struct err *err)
 {
     h->session.transport = copy(h, transport);

@@ -64,6 +64,9 @@ struct history {
 void history_release(struct history *h);
 void history_trim(struct history *h); /* give back what the next call would use again */
 
+/* Give back the room of texts that never came; `room` stays for those that still may. */
+MUST_CHECK int history_shrink(struct history *h, size_t room, struct err *err);
+
 /* Keep a copy of what session_start says; `room` is for all the texts that it will ever
  * have. */
 MUST_CHECK int history_begin(struct history *h, const struct receipt_session *facts,

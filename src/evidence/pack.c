@@ -16,6 +16,8 @@
 #include "evidence/staging.h"
 #include "evidence/verify.h"
 
+#define PAST_ROOM 1024 /* bytes of text that a session may still say of itself */
+
 void pack_name(char out[static PACK_NAME_MAX], const struct session_cut *cut)
 {
     char stamp[CLOCK_STAMP];
@@ -127,6 +129,24 @@ static int begin(struct site *s, struct pack_job *job, struct err *err)
     return 0;
 }
 
+void pack_past_release(struct pack_past *p)
+{
+    history_release(&p->history);
+    *p = (struct pack_past){ .place = { 0 } };
+}
+
+/* Without the memory for it, the next one reads all. */
+static void remember(struct pack_past *past, const struct parts *parts)
+{
+    struct err ignored;
+
+    if (!past)
+        return;
+    history_trim(&past->history);
+    if (history_shrink(&past->history, PAST_ROOM, &ignored) == 0)
+        past->place = parts->next;
+}
+
 static int finish(struct site *s, struct build *b, struct err *err)
 {
     struct parts *parts = &b->collection.parts;
@@ -143,6 +163,7 @@ static int finish(struct site *s, struct build *b, struct err *err)
     job->result.events = parts->count;
     job->result.rebuilt = parts->rebuilt;
     job->result.content_lost = parts->content_lost;
+    remember(job->request.past, parts);
     return 0;
 }
 
@@ -195,16 +216,29 @@ static int build(struct log *log, struct pack_job *jobs, size_t count, struct er
     return 0;
 }
 
+/* What was remembered may be of no use any more: then once more without it. */
+static void build_one(struct log *log, struct pack_job *job)
+{
+    int again = parts_have_past(&job->request);
+
+    do {
+        if (build(log, job, 1, &job->err) < 0)
+            fail(job);
+    } while (job->failed && again-- > 0);
+}
+
 /* What stops all may concern one of them only: a segment that the others do not need. */
 static void build_some(struct log *log, struct pack_job *jobs, size_t count)
 {
+    bool had_past[PACK_TOGETHER_MAX], together;
     struct err err;
 
-    if (count > 1 && build(log, jobs, count, &err) == 0)
-        return;
+    for (size_t i = 0; i < count; i++)
+        had_past[i] = parts_have_past(&jobs[i].request);
+    together = count > 1 && build(log, jobs, count, &err) == 0;
     for (size_t i = 0; i < count; i++) {
-        if (build(log, &jobs[i], 1, &jobs[i].err) < 0)
-            fail(&jobs[i]);
+        if (!together || (jobs[i].failed && had_past[i]))
+            build_one(log, &jobs[i]);
     }
 }
 

@@ -25,8 +25,10 @@
 #include "base/err.h"
 #include "base/file.h"
 #include "evidence/crypto.h"
+#include "evidence/history.h"
 #include "evidence/live.h"
 #include "evidence/log.h"
+#include "evidence/segment.h"
 #include "evidence/session.h"
 
 #define PACKS_DIR           "packs"
@@ -36,12 +38,22 @@
 #define PACK_PROOF_MAX      ((size_t)2 << 30)   /* bytes of hashes in one proof */
 #define PACK_DEFAULT_POLICY "default-policy-v0" /* hashed where there is no policy */
 
+/* What the pack of a part has read of its session: that of the next part reads on from
+ * there. All zero is nothing. It must not move. */
+struct pack_past {
+    struct history history;     /* up to here: */
+    struct segment_place place; /* seq 0: not to be used */
+};
+
+void pack_past_release(struct pack_past *p); /* safe on a zeroed one */
+
 /* Which part of which session. */
 struct pack_request {
     const char *session;
     const char *receipts; /* name of its receipts file */
     uint64_t first;       /* seq of its session_start */
     struct session_cut cut;
+    struct pack_past *past; /* of this session; NULL: read all of it, remember nothing */
 };
 
 /* What came of it. */
@@ -61,7 +73,8 @@ void pack_name(char out[static PACK_NAME_MAX], const struct session_cut *cut);
 /* Make sure that a signed checkpoint covers the part, build the pack, verify it with the
  * code that `assay verify-pack` runs. Only then it has its name. ERR_DAMAGE when the
  * result, or the pack that was there, does not verify. Memory does not grow with the
- * receipts' content; it holds a hash per event. */
+ * receipts' content; it holds a hash per event. The log is read from the beginning of the
+ * session on; with a past, from the end of the part before. */
 MUST_CHECK int pack_build(struct log *log, const struct pack_request *request,
                           struct pack_result *result, struct err *err);
 
@@ -74,8 +87,7 @@ struct pack_job {
 };
 
 /* As pack_build() for each, but PACK_TOGETHER_MAX of them at a time: one checkpoint
- * covers these, and the log, which a pack reads from the beginning of its session on, is
- * read once for them. Memory is that of so many packs. */
+ * covers these, and the log is read once for them. Memory is that of so many packs. */
 void pack_build_all(struct log *log, struct pack_job *jobs, size_t count);
 
 #endif

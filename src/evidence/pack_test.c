@@ -419,6 +419,144 @@ static void test_the_log_is_read_once_for_many(void)
     crowd_close(&c);
 }
 
+/* --- parts that read on --- */
+
+/* A session that has had a part, packed with a past, and has ended since. */
+static struct pack_request begin_with_past(struct recording *r, struct session *s,
+                                           struct pack_past *past)
+{
+    struct open_call *spanning = recording_call(r, s, STR("9"), STR("w"), STR("{}"));
+    struct session_ending ending = well;
+    struct pack_request request;
+    struct pack_result first = { .receipts = 0 };
+    struct session_cut cut;
+    struct err err = { 0 };
+    bool packable;
+
+    record_three(r, s);
+    ok(session_part(s, NULL, &cut, &err) == 0, "part 1 is cut with a call open");
+    request = request_for(s, &cut);
+    request.past = past;
+    ok(pack_build(r->log, &request, &first, &err) == 0, "and packed: %s", err.msg);
+    ok(past->place.seq == cut.to, "its past is known");
+    recording_answer(r, s, spanning, false, STR("[]"));
+    record_three(r, s);
+    ending.previous_root = first.root;
+    ok(session_end(s, &ending, &cut, &packable, &err) == 0, "the session ended");
+    request = request_for(s, &cut);
+    request.past = past;
+    return request;
+}
+
+static void test_a_part_with_a_past_is_the_same_as_without(void)
+{
+    struct recording r;
+    struct session *s = recording_session(&r, "guard");
+    struct pack_past past = { .place = { 0 } };
+    struct pack_request request = begin_with_past(&r, s, &past);
+    struct pack_result with, without;
+    char path[FILE_PATH_MAX], aside[FILE_PATH_MAX];
+    struct err err = { 0 };
+
+    snprintf(path, sizeof(path), "%s/receipts/%s", r.dir, session_receipts(s));
+    ok(unlink(path) == 0, "without receipts, all that is known is what was read");
+    ok(pack_build(r.log, &request, &with, &err) == 0 && with.receipts == 5 &&
+           with.rebuilt == 5,
+       "part 2: %s", err.msg);
+    snprintf(aside, sizeof(aside), "%s/aside", r.dir);
+    ok(rename(with.path, aside) == 0, "put aside");
+    request.past = NULL;
+    ok(pack_build(r.log, &request, &without, &err) == 0 && !without.existed,
+       "without the past: %s", err.msg);
+    ok(same_files(without.path, aside), "to the byte the same");
+    pack_past_release(&past);
+    session_free(s);
+    recording_close(&r);
+}
+
+static void spoil_place(struct pack_past *past)
+{
+    past->place.offset++;
+}
+
+static void spoil_end(struct pack_past *past)
+{
+    past->place.offset += 1 << 20;
+}
+
+static void spoil_history(struct pack_past *past)
+{
+    past->history.counts.events++;
+}
+
+static void spoil_seq(struct pack_past *past)
+{
+    past->place.seq--;
+}
+
+static void test_a_past_that_is_wrong_is_not_used(void)
+{
+    static void (*const spoil[])(struct pack_past *) = { spoil_place, spoil_end,
+                                                         spoil_history, spoil_seq };
+
+    for (size_t i = 0; i < COUNT(spoil); i++) {
+        struct recording r;
+        struct session *s = recording_session(&r, "guard");
+        struct pack_past past = { .place = { 0 } };
+        struct pack_request request = begin_with_past(&r, s, &past);
+        struct pack_result made = { .receipts = 0 };
+        struct err err = { 0 };
+
+        spoil[i](&past);
+        ok(pack_build(r.log, &request, &made, &err) == 0 && made.receipts == 5 &&
+               is_sound(made.path),
+           "way %zu to spoil it: read from the beginning: %s", i, err.msg);
+        ok(past.place.seq == request.cut.to, "and known again");
+        pack_past_release(&past);
+        session_free(s);
+        recording_close(&r);
+    }
+}
+
+/* The session begins before 16 others say much. */
+static void test_a_part_with_a_past_reads_what_is_new(void)
+{
+    static struct crowd c;
+    struct session *s;
+    struct pack_past past = { .place = { 0 } };
+    struct pack_request request;
+    struct pack_result made = { .receipts = 0 };
+    struct session_cut cut = { 0 };
+    struct err err = { 0 };
+    long long all = 0, new = 0;
+
+    crowd_open(&c, 1);
+    s = recording_another(&c.r, "audit");
+    for (int part = 0; part < 2; part++) {
+        struct session *other = recording_another(&c.r, "audit");
+
+        for (int i = 0; part == 0 && i < 400; i++)
+            record_three(&c.r, other);
+        record_three(&c.r, s);
+        ok(session_part(s, part ? made.root : NULL, &cut, &err) == 0, "a part is cut");
+        request = request_for(s, &cut);
+        request.past = &past;
+        all = new;
+        new = bytes_read();
+        ok(pack_build(c.r.log, &request, &made, &err) == 0, "packed: %s", err.msg);
+        new = bytes_read() - new;
+        session_free(other);
+    }
+    if (bytes_read() < 0)
+        tap_skip("what is new is read", "the kernel does not count what is read");
+    else
+        ok(all > 1000000 && new < all / 4, "first %lld bytes are read, then %lld", all,
+           new);
+    pack_past_release(&past);
+    session_free(s);
+    crowd_close(&c);
+}
+
 int main(void)
 {
     test_a_session_becomes_a_pack_that_verifies();
@@ -432,5 +570,8 @@ int main(void)
     test_what_stops_all_is_tried_for_each();
     test_parts_of_a_session_are_built_together();
     test_the_log_is_read_once_for_many();
+    test_a_part_with_a_past_is_the_same_as_without();
+    test_a_past_that_is_wrong_is_not_used();
+    test_a_part_with_a_past_reads_what_is_new();
     return tap_done();
 }

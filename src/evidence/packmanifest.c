@@ -36,7 +36,7 @@ static void facts_release(struct facts *f)
 
 static void gather(struct facts *f, const struct session_cut *cut)
 {
-    const struct receipt_session *s = &f->parts->history.session;
+    const struct receipt_session *s = &f->parts->history->session;
     char stamp[CLOCK_STAMP];
 
     clock_stamp(stamp, cut->metadata_ts);
@@ -66,7 +66,7 @@ static void put_attestation(struct pretty *p, const struct facts *f)
     pretty_text(p, "pack_format_version", "0.1.0");
     pretty_u64(p, "fingerprint_version", 1);
     pretty_text(p, "pack_id", f->pack_id);
-    pretty_text(p, "run_id", f->parts->history.id);
+    pretty_text(p, "run_id", f->parts->history->id);
     pretty_text(p, "suite_id", SUITE_ID);
     put_digest(p, "suite_hash", &f->suite_hash);
     pretty_text(p, "verifier_version", ASSAY_VERSION);
@@ -133,7 +133,7 @@ static int write_reports(const struct facts *f, struct staging *staging, struct 
         .claim_check = STR("N/A"),
         .trust = "NOT_EVALUATED",
         .pack_id = str_from(f->pack_id),
-        .run_id = str_from(f->parts->history.id),
+        .run_id = str_from(f->parts->history->id),
         .claim_set_id = STR(CLAIM_SET_ID),
         .pack_root = &f->root,
         .receipt_pack_sha256 = receipts ? &receipts->sha256 : NULL,

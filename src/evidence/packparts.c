@@ -16,10 +16,13 @@
 struct walk {
     struct collection *c;
     struct parts *parts;
+    struct segment_place start; /* as far as it is known */
+    uint64_t from;              /* the first event that it reads */
     const struct pack_request *request;
     const char *log_dir;
     struct receipts_index index;
     struct json *json; /* of the line at hand */
+    const struct segment_reader *reader;
     struct stream events, receipts;
     struct receipt_line line;
     struct buf needle; /* "session":"mcp_…" : what no event of ours lacks */
@@ -32,7 +35,8 @@ struct tour {
     struct json json;
     struct walk *walks;
     size_t count;
-    str needle;        /* what those of all begin with; empty: there is nobody */
+    str needle; /* what those of all begin with; empty: there is nobody */
+    struct segment_place start;
     uint64_t from, to; /* the range that all of them are in */
 };
 
@@ -56,7 +60,7 @@ static void tour_release(struct tour *t)
 
 void parts_release(struct parts *p)
 {
-    history_release(&p->history);
+    history_release(&p->own);
     free(p->seqs);
     free(p->leaves);
     *p = (struct parts){ 0 };
@@ -104,7 +108,7 @@ static int find_version(struct walk *w, struct err *err)
 {
     CLEANUP(segment_close) struct segment_reader reader = { 0 };
     CLEANUP(json_release) struct json json = { 0 };
-    struct history *h = &w->parts->history;
+    struct history *h = w->parts->history;
     enum segment_step step = SEGMENT_LINE;
     struct err ignored;
     str line;
@@ -127,7 +131,7 @@ static int find_version(struct walk *w, struct err *err)
 static int compose_call(struct walk *w, const struct event_view *v, bool rebuilt,
                         struct err *err)
 {
-    const struct history *h = &w->parts->history;
+    const struct history *h = w->parts->history;
     const struct open_call *c = history_call(h, event_text(v, "call"));
     const struct receipt_place place = {
         .session = &h->session,
@@ -155,7 +159,7 @@ static int compose_metadata(struct walk *w, const struct event_view *v, bool reb
     struct metadata m;
 
     snprintf(id, sizeof(id), STR_FMT, STR_ARG(str_first(text, sizeof(id) - 1)));
-    m = history_metadata(&w->parts->history, id, v->seq, v->ts);
+    m = history_metadata(w->parts->history, id, v->seq, v->ts);
     m.rebuilt = rebuilt;
     return metadata_compose(&w->line, &m, err);
 }
@@ -168,7 +172,7 @@ static int rebuild(struct walk *w, const struct event_view *v, const struct dige
     bool of_call = event_text(v, "call").n > 0;
     bool lost = false;
 
-    if (!w->parts->history.session.proxy_version.p && find_version(w, err) < 0)
+    if (!w->parts->history->session.proxy_version.p && find_version(w, err) < 0)
         return -1;
     for (int again = 0; again < 2; again++) {
         if ((of_call ? compose_call(w, v, lost, err)
@@ -222,12 +226,12 @@ static int take_event(struct walk *w, const struct event_view *v, str line,
         return -1;
     if (inside && v->type == EVENT_RECEIPT && add_receipt(w, v, err) < 0)
         return -1;
-    return history_fold(&w->parts->history, v, err);
+    return history_fold(w->parts->history, v, err);
 }
 
 static bool awaits(const struct walk *w, uint64_t seq)
 {
-    return w->c->result == 0 && seq >= w->request->first && seq < w->request->cut.to;
+    return w->c->result == 0 && seq >= w->from && seq < w->request->cut.to;
 }
 
 /* A line that has the session's id. Returns whether it is the session's. */
@@ -244,6 +248,7 @@ static bool take_line(struct walk *w, str line, uint64_t seq)
     if (!str_is(v.session, w->request->session))
         return false;
     w->c->result = take_event(w, &v, line, err);
+    w->parts->next = w->reader->next;
     return true;
 }
 
@@ -279,7 +284,7 @@ static int walk_log(struct tour *t, struct err *err)
     enum segment_step step;
     str line;
 
-    if (segment_open_seq(&t->reader, t->log_dir, t->from, err) < 0)
+    if (segment_open_near(&t->reader, t->log_dir, t->start, t->from, err) < 0)
         return -1;
     while (t->reader.next.seq < t->to) {
         if (segment_next(&t->reader, &step, &line, err) < 0)
@@ -297,15 +302,37 @@ static int check_walk(const struct walk *w, struct err *err)
     const struct parts *p = w->parts;
 
     if (p->count == 0 || p->seqs[p->count - 1] != w->request->cut.to - 1 ||
-        strcmp(p->history.metadata_id, w->request->cut.metadata_id) != 0)
+        strcmp(p->history->metadata_id, w->request->cut.metadata_id) != 0)
         return err_set(err, ERR_DAMAGE,
                        "session %s has no session_metadata at event %" PRIu64,
                        w->request->session, w->request->cut.to - 1);
     return 0;
 }
 
+bool parts_have_past(const struct pack_request *r)
+{
+    return r->past && r->past->place.seq && r->past->place.seq == r->cut.from;
+}
+
+/* A past is used up: without success it is not to be used again. */
+static void begin_history(struct walk *w)
+{
+    const struct pack_request *r = w->request;
+
+    w->parts->history = r->past ? &r->past->history : &w->parts->own;
+    w->from = r->first;
+    if (parts_have_past(r)) {
+        w->start = r->past->place;
+        w->from = r->past->place.seq;
+        r->past->place = (struct segment_place){ 0 };
+    } else if (r->past) {
+        pack_past_release(r->past);
+    }
+}
+
 static int begin_walk(struct walk *w, const char *audit_dir, struct err *err)
 {
+    begin_history(w);
     buf_printf(&w->needle, "\"session\":\"%s\"", w->request->session);
     if (buf_check(&w->needle, "an id", err) < 0 ||
         receipts_index_read(&w->index, audit_dir, w->request->receipts, err) < 0 ||
@@ -343,13 +370,17 @@ static void join(struct tour *t, struct collection *c, const char *audit_dir)
                         .parts = &c->parts,
                         .request = request,
                         .log_dir = t->log_dir,
+                        .reader = &t->reader,
                         .json = &t->json };
     t->count++;
     c->result = begin_walk(w, audit_dir, &c->err);
     if (c->result < 0)
         return;
     share_needle(t, buf_str(&w->needle));
-    t->from = first || request->first < t->from ? request->first : t->from;
+    if (first || w->from < t->from) {
+        t->start = w->start;
+        t->from = w->from;
+    }
     t->to = first || request->cut.to > t->to ? request->cut.to : t->to;
 }
 

@@ -14,8 +14,10 @@
 
 /* What the files say together. All zero is nothing. */
 struct parts {
-    struct history history; /* of the session up to the end of the part */
-    uint64_t *seqs;         /* of the events in the pack */
+    struct history *history;   /* of the session up to the end of the part… */
+    struct history own;        /* …where nobody else keeps it */
+    struct segment_place next; /* where the log goes on */
+    uint64_t *seqs;            /* of the events in the pack */
     struct digest *leaves;
     size_t count, cap;
     uint64_t receipts, rebuilt, content_lost;
@@ -33,6 +35,9 @@ struct collection {
     struct err err;
     int result; /* -1: `err` says why */
 };
+
+/* Has the pack of the part before read all that stands before this one? */
+bool parts_have_past(const struct pack_request *r);
 
 /* Write log_events.jsonl and receipt_pack.jsonl of each, in one reading of the log. Fails
  * when that cannot be read: then all of them have failed. */

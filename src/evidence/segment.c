@@ -179,6 +179,14 @@ static int skip_to(struct segment_reader *r, uint64_t seq, struct err *err)
 int segment_open_seq(struct segment_reader *r, const char *log_dir, uint64_t seq,
                      struct err *err)
 {
+    return segment_open_near(r, log_dir, (struct segment_place){ 0 }, seq, err);
+}
+
+int segment_open_near(struct segment_reader *r, const char *log_dir,
+                      struct segment_place known, uint64_t seq, struct err *err)
+{
+    struct segment_place from = { 0 };
+
     if (start(r, log_dir, err) < 0)
         return -1;
     while (r->current + 1 < r->list.count && r->list.first[r->current + 1] <= seq)
@@ -195,8 +203,11 @@ int segment_open_seq(struct segment_reader *r, const char *log_dir, uint64_t seq
         segment_close(r);
         return -1;
     }
-    r->next.seq = r->list.first[r->current];
-    if (open_current(r, 0, err) < 0 || skip_to(r, seq, err) < 0) {
+    from.segment = from.seq = r->list.first[r->current];
+    if (known.segment == from.segment && known.seq >= from.seq && known.seq <= seq)
+        from = known;
+    r->next.seq = from.seq;
+    if (open_current(r, from.offset, err) < 0 || skip_to(r, seq, err) < 0) {
         segment_close(r);
         return -1;
     }

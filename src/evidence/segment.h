@@ -60,6 +60,13 @@ MUST_CHECK int segment_open_at(struct segment_reader *r, const char *log_dir,
 MUST_CHECK int segment_open_seq(struct segment_reader *r, const char *log_dir,
                                 uint64_t seq, struct err *err);
 
+/* The same, but what is before `known`, a place that was once the reader's, need not be
+ * counted again. Where its segment no longer has the event, or it is behind, that costs
+ * as much as without it. */
+MUST_CHECK int segment_open_near(struct segment_reader *r, const char *log_dir,
+                                 struct segment_place known, uint64_t seq,
+                                 struct err *err);
+
 enum segment_step {
     SEGMENT_LINE, /* *line is the next one, without its newline; valid until the next call
                    */

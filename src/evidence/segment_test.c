@@ -142,6 +142,51 @@ static void test_reading(void)
     lab_remove(&l);
 }
 
+static void test_a_known_place_saves_counting_where_it_still_holds(void)
+{
+    static const struct {
+        const char *what;
+        struct segment_place known;
+        uint64_t seq;
+    } rows[] = {
+        { "the place itself", { 11, 16, 13 }, 13 },
+        { "on from there", { 11, 16, 13 }, 19 },
+        { "it is behind the event", { 11, 16, 13 }, 12 },
+        { "its segment has not got the event", { 0, 16, 2 }, 15 },
+        { "its segment is gone", { 12, 16, 14 }, 15 },
+        { "the end of a segment", { 0, 80, 10 }, 10 },
+        { "nothing is known", { 0, 0, 0 }, 5 },
+    };
+    CLEANUP(segment_close) struct segment_reader r = { 0 };
+    struct lab l = make_log();
+    enum segment_step step;
+    struct err err = { 0 };
+    str line;
+
+    put_segment(&l, 0, 10, "");
+    put_segment(&l, 10, 1, "");
+    put_segment(&l, 11, 9, "");
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        int opened = segment_open_near(&r, l.audit, rows[i].known, rows[i].seq, &err);
+
+        ok(opened == 0 && r.next.seq == rows[i].seq &&
+               read_on(&r, &step, &line, &err) == 20,
+           "%s: %s", rows[i].what, err.msg);
+        segment_close(&r);
+    }
+    ok(segment_open_near(&r, l.audit, (struct segment_place){ 11, 10000, 13 }, 13, &err) <
+               0 &&
+           err.code == ERR_DAMAGE,
+       "behind the end of its segment: %s", err.msg);
+    /* That the lines before are not read shows at a place that lies about its seq. */
+    ok(segment_open_near(&r, l.audit, (struct segment_place){ 11, 16, 15 }, 16, &err) ==
+               0 &&
+           r.next.offset == 24,
+       "one line is counted from there");
+    segment_close(&r);
+    lab_remove(&l);
+}
+
 static const struct {
     const char *what;
     uint64_t lines; /* of a first segment; the next begins with 10 */
@@ -235,6 +280,7 @@ int main(void)
 {
     test_list();
     test_reading();
+    test_a_known_place_saves_counting_where_it_still_holds();
     test_ends();
     test_beginning();
     test_long_lines();

@@ -459,7 +459,8 @@ int relay_end(struct relay *r, struct relay_outcome *out, struct relay_rest *res
     *out = (struct relay_outcome){ .violations = r->guard ? r->guard->violations : 0 };
     *rest = (struct relay_rest){ .request = { .session = session_id(r->session),
                                               .receipts = session_receipts(r->session),
-                                              .first = h->first } };
+                                              .first = h->first,
+                                              .past = upkeep_past(&r->upkeep) } };
     rest->part = upkeep_last_part(&r->upkeep, &ending.previous_root, &rest->why);
     if (r->desk)
         tap_settle(&r->desk->tap);

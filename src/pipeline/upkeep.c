@@ -15,6 +15,8 @@ void upkeep_init(struct upkeep *u, const struct upkeep_options *options, uint64_
 
 void upkeep_release(struct upkeep *u)
 {
+    if (u->part)
+        pack_past_release(&u->part->past);
     free(u->part);
     u->part = NULL;
 }
@@ -133,7 +135,8 @@ static void cut_part(struct upkeep *u, uint64_t now)
     }
     u->part->request = (struct pack_request){ .session = session_id(s),
                                               .receipts = session_receipts(s),
-                                              .first = session_history(s)->first };
+                                              .first = session_history(s)->first,
+                                              .past = &u->part->past };
     if (session_part(s, root_of(u), &u->part->request.cut, &err) < 0) {
         say(u, "%s", err.msg);
         return;
@@ -155,6 +158,11 @@ static void look_at_part(struct upkeep *u, uint64_t now)
     if ((o->pack_receipts && receipts >= o->pack_receipts) ||
         (o->pack_ms && now - u->part_began >= o->pack_ms))
         cut_part(u, now);
+}
+
+struct pack_past *upkeep_past(struct upkeep *u)
+{
+    return u->part ? &u->part->past : NULL;
 }
 
 int upkeep_last_part(struct upkeep *u, const char **root, struct err *err)

@@ -36,6 +36,7 @@ struct upkeep_options {
 
 struct upkeep_part {
     struct pack_request request;
+    struct pack_past past;
     char root[2 * DIGEST_SIZE + 1]; /* of the newest that has its pack; "" before */
 };
 
@@ -62,6 +63,7 @@ void upkeep_tick(struct upkeep *u, uint64_t now);
 
 /* pack_root_sha256 of the part before, for session_end(); NULL without one. Not while
  * u->packing. A part whose pack failed is tried once more. */
+struct pack_past *upkeep_past(struct upkeep *u); /* for the last pack; NULL: none */
 MUST_CHECK int upkeep_last_part(struct upkeep *u, const char **root, struct err *err);
 
 #endif
