@@ -153,9 +153,7 @@ static int finish(struct site *s, struct build *b, struct err *err)
     struct pack_job *job = b->job;
     struct digest root;
 
-    if (parts_prove(parts, log_dir(s->log), &s->checkpoint, buf_str(&s->note),
-                    &b->staging, err) < 0 ||
-        packmanifest_write(parts, &job->request.cut, &s->signer, &b->staging, &root,
+    if (packmanifest_write(parts, &job->request.cut, &s->signer, &b->staging, &root,
                            err) < 0 ||
         check_pack(b->staging.path, s->log, &job->result, err) < 0 ||
         staging_publish(&b->staging, b->name, err) < 0)
@@ -182,7 +180,10 @@ static int prepare(struct site *s, struct err *err)
     if (cover(s->log, to, &s->checkpoint, &s->note, err) < 0 ||
         log_signer(s->log, &s->signer, err) < 0)
         return -1;
-    return parts_collect(list, s->count, log_dir(s->log), err);
+    if (parts_collect(list, s->count, log_dir(s->log), err) < 0)
+        return -1;
+    return parts_prove(list, s->count, log_dir(s->log), &s->checkpoint, buf_str(&s->note),
+                       err);
 }
 
 static void finish_all(struct site *s)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "evidence/packparts.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -427,28 +428,74 @@ static int write_proof(struct staging *staging, uint64_t size, str hashes,
     return stream_finish(&f, err);
 }
 
-int parts_prove(const struct parts *p, const char *audit_dir,
-                const struct checkpoint *checkpoint, str note, struct staging *staging,
-                struct err *err)
+static_assert(PACK_TOGETHER_MAX <= TREE_SETS_MAX, "one walk proves all");
+
+/* The proofs of several packs. */
+struct proofs {
+    struct collection *of[PACK_TOGETHER_MAX];
+    struct leaf_set sets[PACK_TOGETHER_MAX];
+    struct buf hashes[PACK_TOGETHER_MAX];
+    size_t count;
+};
+
+static void proofs_release(struct proofs *p)
+{
+    for (size_t i = 0; i < p->count; i++)
+        buf_release(&p->hashes[i]);
+}
+
+static void add_proof(struct proofs *p, struct collection *c)
+{
+    p->of[p->count] = c;
+    p->sets[p->count] =
+        (struct leaf_set){ c->parts.seqs, c->parts.leaves, c->parts.count };
+    p->hashes[p->count] = (struct buf){ .max = PACK_PROOF_MAX };
+    p->count++;
+}
+
+static int make_proofs(struct proofs *p, const char *audit_dir, uint64_t size,
+                       struct err *err)
 {
     CLEANUP(tile_reader_release) struct tile_reader tiles = { 0 };
-    CLEANUP(buf_release) struct buf hashes = { .max = PACK_PROOF_MAX };
-    const struct leaf_set set = { p->seqs, p->leaves, p->count };
     struct hashes source;
     char dir[FILE_PATH_MAX];
 
     if (path_join(dir, audit_dir, "log/tile", err) < 0)
         return -1;
-    tile_reader_init(&tiles, dir, checkpoint->size);
+    tile_reader_init(&tiles, dir, size);
     source = tile_reader_hashes(&tiles);
-    if (tree_prove_set(&source, &set, checkpoint->size, &hashes, err) < 0 ||
-        buf_check(&hashes, "the proof", err) < 0)
-        return -1;
-    if (!tree_set_holds(&set, checkpoint->size, buf_str(&hashes), &checkpoint->root))
+    return tree_prove_sets(&source, p->sets, p->count, size, p->hashes, err);
+}
+
+static int put_proof(struct proofs *p, size_t i, const struct checkpoint *checkpoint,
+                     str note, struct err *err)
+{
+    struct staging *staging = p->of[i]->staging;
+    str hashes = buf_str(&p->hashes[i]);
+
+    if (!tree_set_holds(&p->sets[i], checkpoint->size, hashes, &checkpoint->root))
         return err_set(err, ERR_DAMAGE,
                        "the tiles of the log do not lead to its checkpoint; "
                        "`assay log rebuild` makes them anew");
     if (staging_add(staging, LOG_CHECKPOINT_NAME, note, err) < 0)
         return -1;
-    return write_proof(staging, checkpoint->size, buf_str(&hashes), err);
+    return write_proof(staging, checkpoint->size, hashes, err);
+}
+
+int parts_prove(struct collection *const *list, size_t count, const char *audit_dir,
+                const struct checkpoint *checkpoint, str note, struct err *err)
+{
+    CLEANUP(proofs_release) struct proofs p = { .count = 0 };
+
+    for (size_t i = 0; i < count; i++) {
+        if (list[i]->result == 0)
+            add_proof(&p, list[i]);
+    }
+    if (make_proofs(&p, audit_dir, checkpoint->size, err) < 0)
+        return -1;
+    for (size_t i = 0; i < p.count; i++) {
+        p.of[i]->result = put_proof(&p, i, checkpoint, note, &p.of[i]->err);
+        buf_release(&p.hashes[i]);
+    }
+    return 0;
 }

@@ -44,9 +44,10 @@ bool parts_have_past(const struct pack_request *r);
 MUST_CHECK int parts_collect(struct collection *const *list, size_t count,
                              const char *audit_dir, struct err *err);
 
-/* Write log_checkpoint and log_proof.json. */
-MUST_CHECK int parts_prove(const struct parts *p, const char *audit_dir,
-                           const struct checkpoint *checkpoint, str note,
-                           struct staging *staging, struct err *err);
+/* Write log_checkpoint and log_proof.json of those that have not failed. Fails when the
+ * tree cannot be read: then all of them have. */
+MUST_CHECK int parts_prove(struct collection *const *list, size_t count,
+                           const char *audit_dir, const struct checkpoint *checkpoint,
+                           str note, struct err *err);
 
 #endif

@@ -291,42 +291,111 @@ static void cut(const struct leaf_set *set, const struct part *whole, struct par
     *right = (struct part){ middle, whole->hi, from, whole->to };
 }
 
-/* Recursion as deep as the tree: at most 64. */
-static int prove_part(const struct hashes *h, const struct leaf_set *set,
-                      const struct part *whole, struct buf *out, struct err *err)
-{
-    struct part left, right;
-    struct digest hash;
+/* Proofs in the making. */
+struct proving {
+    const struct hashes *hashes;
+    const struct leaf_set *sets;
+    struct buf *outs;
+    size_t count;
+};
 
-    if (whole->from == whole->to) {
-        if (subtree_root(h, whole->lo, whole->hi, &hash, err) < 0)
+/* What of each set stands in a subtree; a set that has nothing in one above is done. */
+struct place {
+    struct part part[TREE_SETS_MAX];
+    bool done[TREE_SETS_MAX];
+};
+
+static int add_to_those_without(const struct proving *p, const struct place *at,
+                                const struct digest *root, struct err *err)
+{
+    for (size_t i = 0; i < p->count; i++) {
+        if (at->done[i] || at->part[i].from < at->part[i].to)
+            continue;
+        buf_add(&p->outs[i], digest_str(root));
+        if (buf_check(&p->outs[i], "the proof", err) < 0)
             return -1;
-        buf_add(out, digest_str(&hash));
-        return buf_check(out, "the proof", err);
     }
-    if (whole->hi - whole->lo == 1)
+    return 0;
+}
+
+/* Returns whether a set goes on below. */
+static bool descend(const struct proving *p, const struct place *at, struct place *left,
+                    struct place *right)
+{
+    bool on = false;
+
+    for (size_t i = 0; i < p->count; i++) {
+        bool done = at->done[i] || at->part[i].from == at->part[i].to;
+
+        left->done[i] = right->done[i] = done;
+        cut(&p->sets[i], &at->part[i], &left->part[i], &right->part[i]);
+        on = on || !done;
+    }
+    return on;
+}
+
+static bool lacks_one(const struct proving *p, const struct place *at)
+{
+    for (size_t i = 0; i < p->count; i++) {
+        if (!at->done[i] && at->part[i].from == at->part[i].to)
+            return true;
+    }
+    return false;
+}
+
+/* Recursion as deep as the tree: at most 64. The root is made when it is wanted above or
+ * a set has nothing here: out of what others need below, where they do. */
+static int prove_place(const struct proving *p, const struct place *at, bool wanted,
+                       struct digest *root, struct err *err)
+{
+    const struct part *here = &at->part[0];
+    struct place left, right;
+    struct digest other;
+
+    wanted = wanted || lacks_one(p, at);
+    if (here->hi - here->lo == 1 || !descend(p, at, &left, &right)) {
+        if (wanted && subtree_root(p->hashes, here->lo, here->hi, root, err) < 0)
+            return -1;
+    } else {
+        if (prove_place(p, &left, wanted, root, err) < 0 ||
+            prove_place(p, &right, wanted, &other, err) < 0)
+            return -1;
+        if (wanted)
+            *root = tree_node(root, &other);
+    }
+    return wanted ? add_to_those_without(p, at, root, err) : 0;
+}
+
+int tree_prove_sets(const struct hashes *h, const struct leaf_set *sets, size_t count,
+                    uint64_t size, struct buf *outs, struct err *err)
+{
+    const struct proving p = { h, sets, outs, count };
+    size_t before[TREE_SETS_MAX];
+    struct place all = { .done = { false } };
+    struct digest root;
+
+    if (count > TREE_SETS_MAX)
+        return err_set(err, ERR_LIMIT, "at most %d sets are proved at once",
+                       TREE_SETS_MAX);
+    for (size_t i = 0; i < count; i++) {
+        if (!set_is_sound(&sets[i], size))
+            return err_set(err, ERR_REFUSED,
+                           "the events of a proof must ascend below %llu",
+                           (unsigned long long)size);
+        all.part[i] = (struct part){ 0, size, 0, sets[i].count };
+        before[i] = outs[i].n;
+    }
+    if (size == 0 || count == 0 || prove_place(&p, &all, false, &root, err) == 0)
         return 0;
-    cut(set, whole, &left, &right);
-    if (prove_part(h, set, &left, out, err) < 0)
-        return -1;
-    return prove_part(h, set, &right, out, err);
+    for (size_t i = 0; i < count; i++)
+        outs[i].n = before[i];
+    return -1;
 }
 
 int tree_prove_set(const struct hashes *h, const struct leaf_set *set, uint64_t size,
                    struct buf *out, struct err *err)
 {
-    const struct part all = { 0, size, 0, set->count };
-    size_t before = out->n;
-
-    if (!set_is_sound(set, size))
-        return err_set(err, ERR_REFUSED, "the events of a proof must ascend below %llu",
-                       (unsigned long long)size);
-    if (size == 0)
-        return 0;
-    if (prove_part(h, set, &all, out, err) == 0)
-        return 0;
-    out->n = before;
-    return -1;
+    return tree_prove_sets(h, set, 1, size, out, err);
 }
 
 static bool fold_part(const struct leaf_set *set, const struct part *whole, str *hashes,

@@ -88,6 +88,8 @@ bool tree_consistency_holds(const struct proof *p, uint64_t old, uint64_t size,
  * left first; a subtree without a leaf of the set takes the next hash, any other is
  * descended, a leaf of the set is its own hash. Indexes strictly ascend and are < size.
  */
+#define TREE_SETS_MAX 16
+
 struct leaf_set {
     const uint64_t *index;
     const struct digest *leaf;
@@ -97,6 +99,11 @@ struct leaf_set {
 /* Append the hashes, 32 bytes each, to `out`; set->leaf is not looked at. */
 MUST_CHECK int tree_prove_set(const struct hashes *h, const struct leaf_set *set,
                               uint64_t size, struct buf *out, struct err *err);
+
+/* The same for several, at most TREE_SETS_MAX: a hash that many need is made once. */
+MUST_CHECK int tree_prove_sets(const struct hashes *h, const struct leaf_set *sets,
+                               size_t count, uint64_t size, struct buf *outs,
+                               struct err *err);
 
 /* True when the set and all of the hashes, and no hash more, give `root`. */
 bool tree_set_holds(const struct leaf_set *set, uint64_t size, str hashes,

@@ -207,6 +207,41 @@ static void test_sets(const struct forest *f, const struct hashes *hashes)
     ok(hasher_gives(&h, ALL_SETS), "every set proof is the walk of the pack format");
 }
 
+/* As many sets as there may be, of which some have nothing, or all, or the same. */
+static void test_proofs_of_many_sets_are_those_of_each(const struct forest *f,
+                                                       const struct hashes *hashes)
+{
+    static uint64_t index[TREE_SETS_MAX][SIZE_MAX_TESTED];
+    static struct digest leaf[TREE_SETS_MAX][SIZE_MAX_TESTED];
+    struct err err = { 0 };
+    bool same = true;
+
+    for (unsigned n = 1; n <= SIZE_MAX_TESTED; n++) {
+        struct buf outs[TREE_SETS_MAX] = { { .max = 0 } };
+        struct leaf_set sets[TREE_SETS_MAX];
+
+        for (unsigned i = 0; i < TREE_SETS_MAX; i++) {
+            outs[i].max = 1 << 20;
+            sets[i] = (struct leaf_set){ index[i], leaf[i], 0 };
+            if (i)
+                sets[i].count = pick(index[i], leaf[i], f, n, i / 2 + 1);
+        }
+        same = same && tree_prove_sets(hashes, sets, TREE_SETS_MAX, n, outs, &err) == 0;
+        for (unsigned i = 0; i < TREE_SETS_MAX; i++) {
+            CLEANUP(buf_release) struct buf alone = { .max = 1 << 20 };
+
+            same = same && tree_prove_set(hashes, &sets[i], n, &alone, &err) == 0 &&
+                   str_equal(buf_str(&alone), buf_str(&outs[i])) &&
+                   tree_set_holds(&sets[i], n, buf_str(&outs[i]), &f->root[n]);
+            buf_release(&outs[i]);
+        }
+    }
+    ok(same, "%d sets at once have the proofs of each: %s", TREE_SETS_MAX, err.msg);
+    ok(tree_prove_sets(hashes, NULL, TREE_SETS_MAX + 1, 1, NULL, &err) < 0 &&
+           err.code == ERR_LIMIT,
+       "and not one more: %s", err.msg);
+}
+
 /* Change one thing of a good inclusion proof: nothing else may hold. */
 static void test_inclusion_refuses_what_is_wrong(const struct forest *f,
                                                  const struct hashes *hashes)
@@ -452,6 +487,7 @@ int main(void)
     test_inclusion(&f, &hashes);
     test_consistency(&f, &hashes);
     test_sets(&f, &hashes);
+    test_proofs_of_many_sets_are_those_of_each(&f, &hashes);
     test_inclusion_refuses_what_is_wrong(&f, &hashes);
     test_consistency_refuses_what_is_wrong(&f, &hashes);
     test_sets_refuse_what_is_wrong(&f, &hashes);
