@@ -63,7 +63,7 @@ void upkeep_tick(struct upkeep *u, uint64_t now);
 
 /* pack_root_sha256 of the part before, for session_end(); NULL without one. Not while
  * u->packing. A part whose pack failed is tried once more. */
-struct pack_past *upkeep_past(struct upkeep *u); /* for the last pack; NULL: none */
 MUST_CHECK int upkeep_last_part(struct upkeep *u, const char **root, struct err *err);
+struct pack_past *upkeep_past(struct upkeep *u); /* for the last pack; NULL: none */
 
 #endif
