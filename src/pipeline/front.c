@@ -226,7 +226,7 @@ static int open_loop(struct front *f, struct err *err)
 {
     static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
 
-    f->soon = (struct loop_chore){ .run = on_soon, .ctx = f, .stage = LOOP_SEND };
+    f->soon = (struct loop_chore){ .run = on_soon, .ctx = f };
     if (loop_new(&f->loop, err) < 0 ||
         loop_timer_new(&f->tick, f->loop, on_tick, f, err) < 0 ||
         loop_timer_new(&f->dead, f->loop, on_dead, f, err) < 0)

@@ -40,7 +40,6 @@ void errand_end(struct errand *x)
     if (x->conn)
         far_release(s->front, x->conn, false);
     x->conn = NULL;
-    loop_chore_cancel(s->front->loop, &x->tell);
     x->dead = true; /* we may be inside of it */
     x->next = s->front->dead_errands;
     s->front->dead_errands = x;
@@ -415,6 +414,8 @@ static void on_body(void *ctx, str bytes)
 
     if (x->content == CONTENT_EVENTS)
         take_events(x, bytes);
+    else if (x->content == CONTENT_JSON && bytes.n == x->length && bytes.n <= HTTP_HOLD)
+        deliver(x, bytes, true); /* all of it at once */
     else if (x->content == CONTENT_JSON)
         add_piece(x, bytes);
     else if (x->content == CONTENT_ACCESS)
@@ -423,11 +424,13 @@ static void on_body(void *ctx, str bytes)
         pass_on(x, bytes);
 }
 
-static void on_tell(void *ctx)
+static void on_done(void *ctx)
 {
     struct errand *x = ctx;
     struct seat *s = x->seat;
 
+    far_release(s->front, x->conn, true);
+    x->conn = NULL;
     if (x->content == CONTENT_JSON && (x->speaking || x->message.n))
         end_message(x);
     if (x->content == CONTENT_ACCESS)
@@ -436,22 +439,6 @@ static void on_tell(void *ctx)
         errand_conclude(x, NULL);
     if (s->leaving && s->state == SEAT_OPEN)
         front_end_seat(s, "client_eof");
-}
-
-/* One whole message waits until all that have come are here. */
-static void on_done(void *ctx)
-{
-    struct errand *x = ctx;
-    struct front *f = x->seat->front;
-
-    far_release(f, x->conn, true);
-    x->conn = NULL;
-    if (x->content != CONTENT_JSON || x->speaking || x->seat->leaving) {
-        on_tell(x);
-        return;
-    }
-    x->tell = (struct loop_chore){ .run = on_tell, .ctx = x, .stage = LOOP_HANDLE };
-    loop_chore_set(f->loop, &x->tell);
 }
 
 static void on_fail(void *ctx, const struct err *why, bool unheard)

@@ -37,7 +37,6 @@ struct errand {
     struct err *why;    /* NULL: there was no memory for it */
     struct buf request; /* head and body, while it may have to be sent again */
     struct http_conn *conn;
-    struct loop_chore tell; /* the answer is here */
 
     unsigned status;
     enum errand_content content;

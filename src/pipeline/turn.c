@@ -38,7 +38,7 @@ void turn_init(struct turn *t, struct loop *loop, struct log *log)
 {
     *t = (struct turn){ .loop = loop,
                         .log = log,
-                        .end = { .run = on_end, .ctx = t, .stage = LOOP_RECORD } };
+                        .end = { .run = on_end, .ctx = t, .first = true } };
 }
 
 void turn_join(struct turn *t, struct relay *r)

@@ -15,85 +15,24 @@
 /* One buffer serves all streams: bytes are valid only until on_bytes() returns. */
 static char read_buffer[CHANNEL_READ_BYTES];
 
-/* Another one has what those that gather have read in this turn. */
-static struct {
-    char bytes[CHANNEL_READ_BYTES];
-    size_t used;
-    unsigned readers; /* that have not taken it */
-} ahead;
-
-static ssize_t read_some(const struct channel *s, char *into, size_t max)
-{
-    return s->is_socket ? recv(s->fd, into, max, 0) : read(s->fd, into, max);
-}
-
-/* It has come to nothing: is that all? */
-static void end_reading(struct channel *s, ssize_t n)
+static void handle_readable(struct channel *s)
 {
     UNINITIALIZED struct err why;
+    ssize_t n = s->is_socket ? recv(s->fd, read_buffer, sizeof(read_buffer), 0)
+                             : read(s->fd, read_buffer, sizeof(read_buffer));
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
+    if (n > 0) {
+        s->events->on_bytes(s->ctx, str_of(read_buffer, (size_t)n));
+        return;
+    }
     if (n < 0)
         err_errno(&why, "read");
     s->ended = true;
     channel_read(s, false);
     if (s->events->on_end)
         s->events->on_end(s->ctx, n < 0 ? &why : NULL);
-}
-
-static void read_now(struct channel *s)
-{
-    ssize_t n = read_some(s, read_buffer, sizeof(read_buffer));
-
-    if (n > 0)
-        s->events->on_bytes(s->ctx, str_of(read_buffer, (size_t)n));
-    else
-        end_reading(s, n);
-}
-
-/* Once in a turn; what is left, or finds no room, is ready in the next one, too. */
-static void read_ahead(struct channel *s)
-{
-    char *into = ahead.bytes + ahead.used;
-    size_t room = sizeof(ahead.bytes) - ahead.used;
-    ssize_t n;
-
-    if (room < CHANNEL_READ_LEAST || loop_chore_is_set(&s->take))
-        return;
-    n = read_some(s, into, room);
-    if (n <= 0) {
-        end_reading(s, n);
-        return;
-    }
-    s->got = str_of(into, (size_t)n);
-    ahead.used += (size_t)n;
-    ahead.readers++;
-    loop_chore_set(s->loop, &s->take);
-}
-
-static void forget_got(struct channel *s)
-{
-    s->got = (str){ 0 };
-    if (--ahead.readers == 0)
-        ahead.used = 0; /* nobody reads before all have taken theirs */
-}
-
-static void on_take(void *ctx)
-{
-    struct channel *s = ctx;
-    str got = s->got;
-
-    forget_got(s);
-    s->events->on_bytes(s->ctx, got);
-}
-
-static void handle_readable(struct channel *s)
-{
-    if (s->gathers)
-        read_ahead(s);
-    else
-        read_now(s);
 }
 
 static void update_watch(struct channel *s)
@@ -170,7 +109,7 @@ static void on_flush(void *ctx)
 /* Something must be done before what gathers may leave. */
 static bool must_wait(const struct channel *s)
 {
-    return s->gathers && loop_is_early(s->loop);
+    return s->gathers && loop_has_first_chore(s->loop);
 }
 
 static void on_ready(void *ctx, unsigned events)
@@ -228,8 +167,7 @@ int channel_open(struct channel *s, struct loop *l, int fd, bool keep,
     *s = (struct channel){ .fd = -1,
                            .saved_flags = -1,
                            .loop = l,
-                           .flush = { .run = on_flush, .ctx = s, .stage = LOOP_SEND },
-                           .take = { .run = on_take, .ctx = s, .stage = LOOP_TAKE },
+                           .flush = { .run = on_flush, .ctx = s },
                            .events = events,
                            .ctx = ctx,
                            .queue = { .max = CHANNEL_QUEUE_MAX } };
@@ -384,7 +322,7 @@ static void leave_behind(struct channel *s)
     if (!last)
         return;
     *last = *s;
-    last->flush = (struct loop_chore){ .run = on_last, .ctx = last, .stage = LOOP_SEND };
+    last->flush = (struct loop_chore){ .run = on_last, .ctx = last };
     loop_chore_set(s->loop, &last->flush);
     s->queue = (struct buf){ 0 };
     s->fd = -1;
@@ -408,10 +346,6 @@ void channel_close(struct channel *s)
 {
     loop_watch_free(s->watch); /* before its descriptor */
     s->watch = NULL;
-    if (loop_chore_is_set(&s->take)) {
-        loop_chore_cancel(s->loop, &s->take);
-        forget_got(s);
-    }
     give_up_gathering(s);
     release(s);
 }

@@ -20,8 +20,7 @@
 
 struct err;
 
-#define CHANNEL_READ_BYTES ((size_t)64 << 10) /* of one read, or of a turn's reads */
-#define CHANNEL_READ_LEAST ((size_t)16 << 10) /* of room; else it waits for a turn */
+#define CHANNEL_READ_BYTES ((size_t)64 << 10) /* of one read */
 #define CHANNEL_QUEUE_MAX  ((size_t)80 << 20) /* bytes that one stream may owe */
 #define CHANNEL_GATHER_MAX ((size_t)32 << 10) /* bytes that wait for the turn's end */
 
@@ -39,15 +38,12 @@ struct channel {
     struct loop *loop;
     struct loop_watch *watch;
     struct loop_chore flush; /* what was gathered waits for it */
-    struct loop_chore take;  /* so does what was read ahead: `got` */
-    str got;
     const struct channel_events *events;
     void *ctx;
     bool reading, ended, broken, closing, corked, shutting;
     bool is_socket; /* as its owner knows: there are shorter ways than read and write */
-    bool gathers;   /* as its owner wants: a turn of the loop first reads all that has
-                       come, and what it writes goes out at its end, see
-                       channel_write() */
+    bool gathers;   /* as its owner wants: what a turn of the loop writes goes out at its
+                       end, see channel_write() */
     struct buf queue;
     size_t sent;    /* of the queue */
     uint64_t taken; /* bytes that the other side took, of all */
@@ -59,14 +55,14 @@ MUST_CHECK int channel_open(struct channel *s, struct loop *l, int fd, bool keep
                             const struct channel_events *events, void *ctx,
                             struct err *err);
 
-/* Begin or stop reading; what has been read ahead still comes. */
-void channel_read(struct channel *s, bool on);
+void channel_read(struct channel *s, bool on); /* begin or stop reading */
 
 /* Write or queue all of it. -1 when the other side is gone or CHANNEL_QUEUE_MAX is full.
  * With `gathers` up to CHANNEL_GATHER_MAX bytes are only queued until the loop has seen
  * to all that is ready: each write may wake somebody who takes the processor from us.
- * That the other side is gone is then found out later. While a chore of the loop is due
- * that comes before sending, nothing of it leaves, however much it is. */
+ * That
+ * the other side is gone is then found out later. While a chore of the loop is due that
+ * comes first, nothing of it leaves, however much it is. */
 MUST_CHECK int channel_write(struct channel *s, str bytes, struct err *err);
 
 /* While corked nothing is written, only queued: many small messages, one write. What
@@ -81,8 +77,8 @@ void channel_finish(struct channel *s);
 void channel_shut(struct channel *s);
 void channel_trim(struct channel *s); /* free an empty queue's memory: it will idle */
 
-/* At once, but for what was gathered: that is tried once, now or when nothing comes
- * before it any more. Safe on a zeroed or closed one. */
+/* At once, but for what was gathered: that is tried once, now or when nothing comes first
+ * any more. Safe on a zeroed or closed one. */
 void channel_close(struct channel *s);
 
 #endif

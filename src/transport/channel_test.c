@@ -2,6 +2,7 @@
 #include "transport/channel.h"
 
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -316,11 +317,11 @@ static void write_before_first(void *ctx)
     struct err err;
 
     memset(many, 'm', sizeof(many));
-    first = (struct loop_chore){ .run = look_before, .ctx = b, .stage = LOOP_RECORD };
-    ok(says(b, "a") && !loop_is_early(b->loop), "it waits");
+    first = (struct loop_chore){ .run = look_before, .ctx = b, .first = true };
+    ok(says(b, "a") && !loop_has_first_chore(b->loop), "it waits");
     loop_chore_set(b->loop, &first);
     loop_chore_set(b->loop, &first);
-    ok(loop_is_early(b->loop) &&
+    ok(loop_has_first_chore(b->loop) &&
            channel_write(&b->out, str_of(many, sizeof(many)), &err) == 0,
        "so does what is too much to wait");
 }
@@ -349,7 +350,7 @@ static void close_before_first(void *ctx)
     static struct loop_chore first;
     struct both *b = ctx;
 
-    first = (struct loop_chore){ .run = look_at_nothing, .ctx = b, .stage = LOOP_RECORD };
+    first = (struct loop_chore){ .run = look_at_nothing, .ctx = b, .first = true };
     loop_chore_set(b->loop, &first);
     ok(says(b, "said"), "it waits for what comes first");
     channel_close(&b->out);
@@ -374,7 +375,7 @@ static void write_behind_first(void *ctx)
     struct both *b = ctx;
     struct err err;
 
-    first = (struct loop_chore){ .run = look_before, .ctx = b, .stage = LOOP_RECORD };
+    first = (struct loop_chore){ .run = look_before, .ctx = b, .first = true };
     loop_chore_set(b->loop, &first);
     ok(channel_write(&b->out, str_of(many, sizeof(many)), &err) == 0 &&
            channel_queued(&b->out) == sizeof(many),
@@ -424,130 +425,71 @@ static void test_gather_corked(void)
     close_both(&b);
 }
 
-/* What gathers is read before any of it is looked at. */
+/* A peer that says something and is gone: first what it said, then that. */
 
-#define PAIRS 12
-
-struct pairs {
+struct heard {
     struct loop *loop;
-    struct pair {
-        struct pairs *all;
-        struct channel in;
-        int to;
-        size_t got;
-    } at[PAIRS];
-    char order[2 * PAIRS + 1];
-    size_t total, enough;
-    void (*first)(struct pair *p); /* does something else where it takes its bytes */
+    char said[16];
+    int ends;
+    bool in_error;
 };
 
-static void on_pair_bytes(void *ctx, str bytes)
+static void on_said(void *ctx, str bytes)
 {
-    struct pair *p = ctx;
-    struct pairs *all = p->all;
-    size_t n = strlen(all->order);
+    struct heard *h = ctx;
 
-    if (n < 2 * PAIRS)
-        all->order[n] = (char)('a' + (p - all->at));
-    for (size_t i = 0; i < bytes.n; i++) {
-        if (bytes.p[i] != (char)('a' + (p - all->at)))
-            all->order[0] = '?'; /* somebody else's */
-    }
-    p->got += bytes.n;
-    all->total += bytes.n;
-    if (n == 0 && all->first)
-        all->first(p);
-    if (all->total >= all->enough)
-        loop_stop(all->loop);
+    snprintf(h->said, sizeof(h->said), STR_FMT, STR_ARG(bytes));
 }
 
-static const struct channel_events pair_events = { .on_bytes = on_pair_bytes };
-
-static void open_pairs(struct pairs *all, size_t bytes)
+static void on_reset(void *ctx, const struct err *why)
 {
-    static char many[CHANNEL_READ_BYTES];
+    struct heard *h = ctx;
+
+    h->ends++;
+    h->in_error = why != NULL;
+    loop_stop(h->loop);
+}
+
+static int connect_both(int *accepted)
+{
+    struct sockaddr_in at = { .sin_family = AF_INET,
+                              .sin_addr = { htonl(INADDR_LOOPBACK) } };
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    socklen_t n = sizeof(at);
+
+    if (bind(listener, (struct sockaddr *)&at, n) < 0 || listen(listener, 1) < 0 ||
+        getsockname(listener, (struct sockaddr *)&at, &n) < 0 ||
+        connect(fd, (struct sockaddr *)&at, n) < 0)
+        return -1;
+    *accepted = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    close(listener);
+    return fd;
+}
+
+static void test_said_and_reset(void)
+{
+    static const struct channel_events hear = { .on_bytes = on_said, .on_end = on_reset };
+    const struct linger at_once = { 1, 0 };
+    struct heard h = { 0 };
+    struct channel in;
     struct err err = { 0 };
+    int ours, theirs = connect_both(&ours);
 
-    *all = (struct pairs){ .enough = PAIRS * bytes };
-    if (loop_new(&all->loop, &err) < 0)
-        goto bail;
-    for (int i = 0; i < PAIRS; i++) {
-        struct pair *p = &all->at[i];
-        int fds[2];
-
-        p->all = all;
-        memset(many, 'a' + i, bytes);
-        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds) < 0 ||
-            channel_open(&p->in, all->loop, fds[0], false, &pair_events, p, &err) < 0 ||
-            write(fds[1], many, bytes) != (ssize_t)bytes)
-            goto bail;
-        p->to = fds[1];
-        p->in.gathers = p->in.is_socket = true;
-        channel_read(&p->in, true);
+    if (theirs < 0 || loop_new(&h.loop, &err) < 0 ||
+        channel_open(&in, h.loop, ours, false, &hear, &h, &err) < 0) {
+        printf("Bail out! %s\n", err.msg);
+        exit(1);
     }
-    return;
-bail:
-    printf("Bail out! %s\n", err.msg);
-    exit(1);
-}
-
-static void close_pairs(struct pairs *all)
-{
-    for (int i = 0; i < PAIRS; i++) {
-        channel_close(&all->at[i].in);
-        close(all->at[i].to);
-    }
-    loop_free(all->loop);
-}
-
-static bool is_unread(const struct pair *p)
-{
-    char c;
-
-    return recv(p->in.fd, &c, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
-}
-
-/* The last of them is closed before it has taken what was read, and the second stopped.
- */
-static void look_at_others(struct pair *p)
-{
-    struct pairs *all = p->all;
-    int unread = 0;
-
-    for (int i = 0; i < PAIRS; i++)
-        unread += is_unread(&all->at[i]);
-    ok(unread == 0, "when the first gets its bytes, all have been read");
-    channel_read(&all->at[1].in, false);
-    channel_close(&all->at[PAIRS - 1].in);
-    all->enough -= all->enough / PAIRS;
-}
-
-static void test_read_ahead(void)
-{
-    struct pairs all;
-
-    open_pairs(&all, 100);
-    all.first = look_at_others;
-    loop_run(all.loop);
-    ok(strlen(all.order) == PAIRS - 1 && all.order[0] != '?' && all.at[1].got == 100,
-       "each gets its own, also who has stopped reading: %s", all.order);
-    ok(all.at[PAIRS - 1].got == 0, "but for the one that is closed");
-    close_pairs(&all);
-}
-
-static void test_read_ahead_much(void)
-{
-    const size_t much = CHANNEL_READ_BYTES - CHANNEL_READ_LEAST + 1;
-    struct pairs all;
-    bool whole = true;
-
-    open_pairs(&all, much);
-    loop_run(all.loop);
-    for (int i = 0; i < PAIRS; i++)
-        whole = whole && all.at[i].got == much;
-    ok(whole && all.order[0] != '?', "who finds no room is read in a later turn: %s",
-       all.order);
-    close_pairs(&all);
+    in.is_socket = true;
+    channel_read(&in, true);
+    setsockopt(theirs, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+    ok(send(theirs, "last words", 10, 0) == 10 && close(theirs) == 0, "it is reset");
+    loop_run(h.loop);
+    ok(!strcmp(h.said, "last words"), "what it said comes: '%s'", h.said);
+    ok(h.ends == 1 && h.in_error, "and that it is gone");
+    channel_close(&in);
+    loop_free(h.loop);
 }
 
 int main(void)
@@ -565,7 +507,6 @@ int main(void)
     test_finish_while_corked();
     test_reader_goes_while_corked();
     test_uncork_to_a_slow_reader();
-    test_read_ahead();
-    test_read_ahead_much();
+    test_said_and_reset();
     return tap_done();
 }

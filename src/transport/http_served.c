@@ -24,10 +24,9 @@ void served_drop_body(struct served *c)
     c->request.body = (str){ 0 };
 }
 
-/* The owner has it no more, or will not get it. */
+/* The owner has it no more. */
 static void close_request(struct served *c)
 {
-    loop_chore_cancel(c->server->options.loop, &c->ask);
     c->open = false;
     c->server->open_requests--;
     c->request.owner = NULL;
@@ -137,22 +136,6 @@ static bool store(struct served *c, str content)
     return true;
 }
 
-static void on_ask(void *ctx)
-{
-    struct served *c = ctx;
-
-    hooks(c)->on_request(c->server->options.ctx, &c->request);
-}
-
-/* What was to be asked later is asked now. */
-static void ask_now(struct served *c)
-{
-    if (!loop_chore_is_set(&c->ask))
-        return;
-    loop_chore_cancel(c->server->options.loop, &c->ask);
-    on_ask(c);
-}
-
 /* The body has come. */
 static void finish_body(struct served *c)
 {
@@ -165,8 +148,7 @@ static void finish_body(struct served *c)
     if (c->passing)
         return;
     c->request.body = buf_str(&c->body);
-    c->ask = (struct loop_chore){ .run = on_ask, .ctx = c, .stage = LOOP_HANDLE };
-    loop_chore_set(c->server->options.loop, &c->ask);
+    hooks(c)->on_request(c->server->options.ctx, &c->request);
 }
 
 static void take_body(struct served *c, str *in)
@@ -351,7 +333,6 @@ static void on_end(void *ctx, const struct err *why)
 {
     struct served *c = ctx;
 
-    ask_now(c);
     c->eof = true;
     if (why || c->dead)
         served_die(c);

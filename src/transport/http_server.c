@@ -81,7 +81,6 @@ static void free_served(struct served *c)
 {
     struct http_server *s = c->server;
 
-    loop_chore_cancel(s->options.loop, &c->ask);
     link_close(&c->link);
     if (c->prev)
         c->prev->next = c->next;
@@ -444,7 +443,7 @@ int http_server_open(struct http_server **out, const struct http_server_options 
     s->limits = options->limits ? *options->limits : usual_limits;
     s->date_second = INT64_MIN;
     buf_init(&s->scratch, SCRATCH_MAX);
-    s->attend = (struct loop_chore){ .run = on_attend, .ctx = s, .stage = LOOP_SEND };
+    s->attend = (struct loop_chore){ .run = on_attend, .ctx = s };
     if (loop_timer_new(&s->tick, options->loop, on_tick, s, err) < 0 ||
         start_listening(s, err) < 0 || watch_listeners(s, err) < 0) {
         http_server_free(s);

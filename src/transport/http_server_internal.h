@@ -22,7 +22,6 @@ struct served {
     struct served *prev, *next; /* all */
     struct served *next_due;
     struct link link;
-    struct loop_chore ask;  /* the request is whole: its owner is to get it */
     struct http_head *head; /* NULL: none is being read, or held */
     struct http_body frame; /* where the body ends */
     struct buf body;

@@ -21,8 +21,7 @@ struct loop {
     uv_prepare_t before_wait; /* what timers leave */
     struct chores {
         struct loop_chore *first, **last;
-    } chores[LOOP_STAGES];
-    unsigned due; /* chores */
+    } chores[2]; /* by loop_chore.first */
     struct workers workers;
     uv_async_t done; /* one of them is */
     unsigned works;  /* that are not */
@@ -46,9 +45,8 @@ static void take_out(struct loop *l, struct loop_chore *c)
     if (c->next)
         c->next->at = c->at;
     else
-        l->chores[c->stage].last = c->at;
+        l->chores[c->first].last = c->at;
     c->at = NULL;
-    l->due--;
 }
 
 static void on_before_wait(uv_prepare_t *prepare);
@@ -68,11 +66,11 @@ static void mind_chores(struct loop *l, bool on)
 
 void loop_chore_set(struct loop *l, struct loop_chore *c)
 {
-    struct chores *list = &l->chores[c->stage];
+    struct chores *list = &l->chores[c->first];
 
     if (c->at)
         return;
-    if (l->due++ == 0)
+    if (!l->chores[false].first && !l->chores[true].first)
         mind_chores(l, true);
     c->next = NULL;
     c->at = list->last;
@@ -86,27 +84,16 @@ void loop_chore_cancel(struct loop *l, struct loop_chore *c)
         take_out(l, c);
 }
 
-static struct loop_chore *next_chore(const struct loop *l)
+bool loop_has_first_chore(const struct loop *l)
 {
-    for (int i = 0; i < LOOP_STAGES; i++) {
-        if (l->chores[i].first)
-            return l->chores[i].first;
-    }
-    return NULL;
-}
-
-bool loop_is_early(const struct loop *l)
-{
-    const struct loop_chore *c = next_chore(l);
-
-    return c && c->stage < LOOP_SEND;
+    return l->chores[true].first != NULL;
 }
 
 static void run_chores(struct loop *l)
 {
     struct loop_chore *c;
 
-    while ((c = next_chore(l))) {
+    while ((c = l->chores[true].first ? l->chores[true].first : l->chores[false].first)) {
         take_out(l, c);
         c->run(c->ctx);
     }
@@ -125,7 +112,7 @@ static void on_after_ready(uv_check_t *check)
 
 static void open_chores(struct loop *l)
 {
-    for (int i = 0; i < LOOP_STAGES; i++)
+    for (int i = 0; i < 2; i++)
         l->chores[i].last = &l->chores[i].first;
     uv_prepare_init(&l->uv, &l->before_wait);
     uv_check_init(&l->uv, &l->after_ready);
@@ -226,6 +213,7 @@ void loop_free(struct loop *l)
     uv_run(&l->uv, UV_RUN_DEFAULT);     /* and work */
     workers_release(&l->workers);
     uv_close((uv_handle_t *)&l->done, NULL);
+    uv_run(&l->timers, UV_RUN_DEFAULT); /* what the last of it closed */
     uv_run(&l->uv, UV_RUN_DEFAULT);
     uv_loop_close(&l->timers);
     uv_loop_close(&l->uv);
@@ -268,12 +256,24 @@ struct loop_watch {
     void *ctx;
 };
 
+/* After an error libuv watches it no more. But bytes may have come with it: once they
+ * are read, the next read tells of the error. */
+static void watch_again(struct loop_watch *w)
+{
+    unsigned wanted = w->events;
+
+    loop_watch_set(w, 0);
+    loop_watch_set(w, wanted);
+}
+
 static void on_poll(uv_poll_t *poll, int status, int events)
 {
     struct loop_watch *w = poll->data;
     unsigned ready = (events & UV_READABLE ? LOOP_READABLE : 0u) |
                      (events & UV_WRITABLE ? LOOP_WRITABLE : 0u);
 
+    if (status < 0)
+        watch_again(w);
     /* An error or a hang-up is found out by reading or writing. */
     w->on_ready(w->ctx, status < 0 || !ready ? w->events : ready);
 }

@@ -11,7 +11,6 @@
 #define TRANSPORT_LOOP_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/attr.h"
@@ -43,32 +42,21 @@ MUST_CHECK int loop_watch_new(struct loop_watch **out, struct loop *l, int fd,
 void loop_watch_set(struct loop_watch *w, unsigned events); /* 0: none */
 void loop_watch_free(struct loop_watch *w);                 /* the fd stays open */
 
-/* The stages in which a turn sees to all that is ready, when everything has been read.
- * What is done with many messages is done to all of them before the next is begun: so the
- * processor finds the code where it was. */
-enum loop_stage {
-    LOOP_TAKE,   /* what was read, as bytes of a connection */
-    LOOP_HANDLE, /* as requests and answers */
-    LOOP_RECORD, /* evidence of them is written */
-    LOOP_SEND,   /* what was said leaves, and all the rest */
-    LOOP_STAGES
-};
-
 /* Something to be done once before the loop waits again: behind everything that is ready
  * now, also what is ready because of it. Its owner keeps it where it is, and cancels it
  * before it goes. */
 struct loop_chore {
     void (*run)(void *ctx);
     void *ctx;
-    enum loop_stage stage;         /* those of an earlier one come first */
+    bool first;                    /* before all that are not */
     struct loop_chore *next, **at; /* `at` is NULL: it is not due */
 };
 
 void loop_chore_set(struct loop *l, struct loop_chore *c);
 void loop_chore_cancel(struct loop *l, struct loop_chore *c);
 
-/* Is one due that comes before sending? Then what is to be sent must wait. */
-bool loop_is_early(const struct loop *l);
+/* Is one due that comes first? Then what it is to precede must wait. */
+bool loop_has_first_chore(const struct loop *l);
 
 static inline bool loop_chore_is_set(const struct loop_chore *c)
 {

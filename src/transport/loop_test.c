@@ -174,61 +174,6 @@ static void test_stop(void)
     close_clock(&c);
 }
 
-/* Chores run by their stages, also those that are set meanwhile. */
-
-struct work {
-    struct loop *loop;
-    struct task {
-        struct work *work;
-        struct loop_chore chore;
-        char name;
-    } task[LOOP_STAGES];
-    char ran[16];
-    bool again;
-};
-
-static void on_chore(void *ctx)
-{
-    struct task *t = ctx;
-    struct work *w = t->work;
-
-    w->ran[strlen(w->ran)] = t->name;
-    if (t->chore.stage == LOOP_SEND && !w->again) {
-        w->again = true;
-        ok(!loop_is_early(w->loop), "at last nothing is before sending");
-        loop_chore_set(w->loop, &w->task[LOOP_SEND].chore);
-        loop_chore_set(w->loop, &w->task[LOOP_TAKE].chore);
-        ok(loop_is_early(w->loop), "but for what is set then");
-    }
-}
-
-static void set_chores(struct work *w)
-{
-    for (int i = LOOP_STAGES; i-- > 0;) {
-        struct task *t = &w->task[i];
-
-        *t = (struct task){ .work = w, .name = (char)('a' + i) };
-        t->chore = (struct loop_chore){ on_chore, t, (enum loop_stage)i, NULL, NULL };
-        loop_chore_set(w->loop, &t->chore);
-        loop_chore_set(w->loop, &t->chore);
-    }
-}
-
-static void test_stages(void)
-{
-    struct work w = { 0 };
-    struct clock c;
-
-    open_clock(&c);
-    w.loop = c.loop;
-    set_chores(&w);
-    loop_chore_cancel(w.loop, &w.task[LOOP_HANDLE].chore);
-    ok(!loop_chore_is_set(&w.task[LOOP_HANDLE].chore), "cancelled");
-    loop_run(c.loop); /* they are no reason to wait, but are done */
-    ok(!strcmp(w.ran, "acdad"), "in the order of their stages: %s", w.ran);
-    close_clock(&c);
-}
-
 /* A descriptor that is always ready does not keep timers from going off. */
 
 struct busy {
@@ -283,7 +228,6 @@ int main(void)
     test_repeat();
     test_free_inside();
     test_stop();
-    test_stages();
     test_busy();
     return tap_done();
 }
