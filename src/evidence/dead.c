@@ -224,14 +224,27 @@ static int end_chain(struct finish *f, struct err *err)
     return log_sync(f->log, upto, err);
 }
 
+/* One that cannot be finished keeps nobody else from it, but the writer from being
+ * buried: it is tried again. Fails for the first reason. */
+static int finish_sessions(struct finish *f, struct err *err)
+{
+    struct err why;
+    int result = 0;
+
+    for (size_t i = 0; i < f->dead.count; i++) {
+        if (finish_session(f, &f->orphans[i], &why) == 0)
+            continue;
+        if (result == 0)
+            *err = why;
+        result = -1;
+    }
+    return result;
+}
+
 static int finish_writer(struct finish *f, struct err *err)
 {
-    if (list_orphans(f, err) < 0 || read_log(f, err) < 0)
+    if (list_orphans(f, err) < 0 || read_log(f, err) < 0 || finish_sessions(f, err) < 0)
         return -1;
-    for (size_t i = 0; i < f->dead.count; i++) {
-        if (finish_session(f, &f->orphans[i], err) < 0)
-            return -1;
-    }
     if (end_chain(f, err) < 0 || live_bury(&f->dead, err) < 0)
         return -1;
     f->result->writers++;

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -134,6 +135,38 @@ static void test_a_dead_session_is_finished_once(void)
     recording_close(&r);
 }
 
+static void test_one_that_cannot_be_packed_keeps_nobody(void)
+{
+    const struct dead_options options = { .failed = say_failure };
+    char receipts[FILE_PATH_MAX];
+    struct dead_result result;
+    struct err err = { 0 };
+    struct session *s[3];
+    struct recording r;
+
+    for (int i = 0; i < 3; i++) {
+        struct open_call *c;
+
+        s[i] = i ? recording_another(&r, "audit") : recording_session(&r, "audit");
+        c = recording_call(&r, s[i], STR("1"), STR("done"), STR("{}"));
+        recording_answer(&r, s[i], c, false, STR("[1]"));
+    }
+    snprintf(receipts, sizeof(receipts), "%s/receipts/%s", r.dir, session_receipts(s[0]));
+    for (int i = 0; i < 3; i++)
+        session_free(s[i]);
+    log_abandon(r.log);
+    ok(unlink(receipts) == 0 && mkdir(receipts, 0700) == 0, "a receipts file is none");
+    recording_log(&r);
+    ok(dead_recover(r.log, &options, &result, &err) == 0, "recovered: %s", err.msg);
+    ok(result.left == 1 && result.writers == 0 && sound_packs(&r) == 2,
+       "the others have their packs; the writer waits");
+    ok(rmdir(receipts) == 0, "the file can be made again");
+    ok(dead_recover(r.log, &options, &result, &err) == 0 && result.left == 0 &&
+           result.writers == 1 && sound_packs(&r) == 3,
+       "the next time the last one has its pack, too");
+    recording_close(&r);
+}
+
 static void test_the_living_are_left_alone(void)
 {
     const struct dead_options options = { .failed = say_failure };
@@ -229,6 +262,7 @@ static void test_recovery_may_die_at_any_moment(void)
 int main(void)
 {
     test_a_dead_session_is_finished_once();
+    test_one_that_cannot_be_packed_keeps_nobody();
     test_the_living_are_left_alone();
     test_parts_of_a_dead_session_are_chained();
     test_recovery_may_die_at_any_moment();

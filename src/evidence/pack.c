@@ -228,17 +228,15 @@ static void build_one(struct log *log, struct pack_job *job)
     } while (job->failed && again-- > 0);
 }
 
-/* What stops all may concern one of them only: a segment that the others do not need. */
+/* What stops one among others may not concern it alone: a segment or a tile that it does
+ * not need, room that the others take. */
 static void build_some(struct log *log, struct pack_job *jobs, size_t count)
 {
-    bool had_past[PACK_TOGETHER_MAX], together;
     struct err err;
+    bool together = count > 1 && build(log, jobs, count, &err) == 0;
 
-    for (size_t i = 0; i < count; i++)
-        had_past[i] = parts_have_past(&jobs[i].request);
-    together = count > 1 && build(log, jobs, count, &err) == 0;
     for (size_t i = 0; i < count; i++) {
-        if (!together || (jobs[i].failed && had_past[i]))
+        if (!together || jobs[i].failed)
             build_one(log, &jobs[i]);
     }
 }

@@ -270,6 +270,26 @@ static void crowd_open(struct crowd *c, size_t calls)
     ok(all, "%d sessions ended: %s", MANY, err.msg);
 }
 
+/* One after the other. */
+static void crowd_queue(struct crowd *c)
+{
+    struct err err = { 0 };
+    bool packable, all = true;
+
+    *c = (struct crowd){ .jobs = { { .failed = 0 } } };
+    for (size_t i = 0; i < MANY; i++) {
+        struct session_cut cut;
+
+        c->s[i] =
+            i ? recording_another(&c->r, "audit") : recording_session(&c->r, "audit");
+        for (int n = 0; n < 3; n++)
+            record_three(&c->r, c->s[i]);
+        all = all && session_end(c->s[i], &well, &cut, &packable, &err) == 0;
+        c->jobs[i].request = request_for(c->s[i], &cut);
+    }
+    ok(all, "%d sessions ended: %s", MANY, err.msg);
+}
+
 static void crowd_close(struct crowd *c)
 {
     for (size_t i = 0; i < MANY; i++)
@@ -287,6 +307,14 @@ static size_t count_failed(const struct crowd *c)
         n += c->jobs[i].failed != 0;
     }
     return n;
+}
+
+static bool remove_tree(const char *dir)
+{
+    CLEANUP(buf_release) struct buf command = { 0 };
+
+    buf_printf(&command, "rm -r '%s'", dir);
+    return system(buf_cstr(&command)) == 0;
 }
 
 /* Each file of one directory is also in the other, and says the same. */
@@ -354,6 +382,49 @@ static void test_what_stops_all_is_tried_for_each(void)
     ok(count_failed(&c) == 1 && c.jobs[1].failed, "one fails");
     ok(c.jobs[1].err.code == ERR_REFUSED, "no checkpoint covers it: %s",
        c.jobs[1].err.msg);
+    crowd_close(&c);
+}
+
+static bool flip_byte(const char *dir, const char *name, long at)
+{
+    char path[FILE_PATH_MAX];
+    FILE *f;
+    int c;
+
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    f = fopen(path, "r+");
+    if (!f)
+        return false;
+    c = fseek(f, at, SEEK_SET) == 0 ? fgetc(f) : EOF;
+    if (c == EOF || fseek(f, at, SEEK_SET) != 0 || fputc(c ^ 1, f) == EOF)
+        c = EOF;
+    return fclose(f) == 0 && c != EOF;
+}
+
+static void test_a_bad_tile_fails_nobody_who_does_not_need_it(void)
+{
+    static struct crowd c;
+    char packs[FILE_PATH_MAX];
+    bool alone[MANY], same = true;
+    struct pack_result result;
+    struct err err = { 0 };
+    size_t good = 0;
+
+    crowd_queue(&c);
+    snprintf(packs, sizeof(packs), "%s/packs", c.r.dir);
+    ok(log_checkpoint(c.r.log, true, &err) == 0 &&
+           flip_byte(c.r.dir, "log/tile/0/000", 100L * DIGEST_SIZE),
+       "a hash in a tile is wrong: %s", err.msg);
+    for (size_t i = 0; i < MANY; i++) {
+        alone[i] = pack_build(c.r.log, &c.jobs[i].request, &result, &err) == 0;
+        good += alone[i];
+    }
+    ok(good > 0 && good < MANY, "%zu of %d can be packed", good, MANY);
+    ok(remove_tree(packs), "and are taken away");
+    pack_build_all(c.r.log, c.jobs, MANY);
+    for (size_t i = 0; i < MANY; i++)
+        same = same && (c.jobs[i].failed == 0) == alone[i];
+    ok(same, "together the same");
     crowd_close(&c);
 }
 
@@ -568,6 +639,7 @@ int main(void)
     test_packs_that_are_built_together_are_those_built_alone();
     test_one_that_cannot_be_packed_does_not_hinder_the_others();
     test_what_stops_all_is_tried_for_each();
+    test_a_bad_tile_fails_nobody_who_does_not_need_it();
     test_parts_of_a_session_are_built_together();
     test_the_log_is_read_once_for_many();
     test_a_part_with_a_past_is_the_same_as_without();

@@ -66,7 +66,7 @@ void session_trim(struct session *s)
     session_free_gather(s);
     free_drafts(s->drafts);
     s->drafts = NULL;
-    if (log_durability_of(s->log) == LOG_WRITE) /* else it may have to be synced */
+    if (log_durability_of(s->log) == LOG_WRITE || !s->receipts.dirty) /* else: to sync */
         receipts_close(&s->receipts);
     history_trim(&s->history);
     for (size_t i = 0; i < s->later_cap; i++)

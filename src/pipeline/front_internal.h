@@ -19,7 +19,7 @@
 #define SAY_AGAIN   10000 /* ms between two sentences of a kind, for a person */
 #define FRONT_NAMES 4096  /* chains of sessions by name */
 
-#define FRONT_PACKINGS    4     /* workers that build packs at the end of sessions */
+#define FRONT_PACKINGS    2 /* workers that build packs at once: 40 descriptors each */
 #define FRONT_PACK_EVENTS 20000 /* packed together: some 300 bytes of memory each */
 
 struct errand;

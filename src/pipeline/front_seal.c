@@ -104,7 +104,7 @@ static void take_waiting(struct packing *p)
     }
 }
 
-/* The next recorder does it. */
+/* `assay proof-pack SESSION` does it. */
 static void leave_unpacked(struct front *f)
 {
     struct seal *l = next_unpacked(f);

@@ -466,6 +466,7 @@ int relay_end(struct relay *r, struct relay_outcome *out, struct relay_rest *res
         tap_settle(&r->desk->tap);
     if (session_end(r->session, &ending, &rest->request.cut, &packable, err) < 0)
         return -1;
+    session_trim(r->session); /* many may wait for their packs */
     rest->packable = packable && r->o->pack;
     rest->events = h->counts.events;
     out->complete = h->complete;

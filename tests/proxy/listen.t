@@ -11,6 +11,7 @@ hostile clients do in listen_hostile.t.
 import json
 import os
 import random
+import shutil
 import signal
 import socket
 import subprocess
@@ -679,6 +680,22 @@ def case_terminate_many(c):
         made = f.read().count("\u2014 ")
     ok(made <= 24, "the log has few", made)
     c.judge(packs=48)
+
+
+def case_terminate_few_files(c):
+    """Sessions that have ended wait for their packs without a descriptor each."""
+    if not shutil.which("prlimit"):
+        tap.skip("few files", "prlimit is not installed")
+        return
+    c.inside = ["prlimit", "--nofile=128:128"]
+    c.listen("tools", "--share-child")
+    for n in range(150):
+        c.client().call(1, n=n)
+        if n % 50 == 49:
+            time.sleep(2)  # who idles has no file open, either
+    same(c.stop(), 0, "SIGTERM: status 0")
+    same(len(c.of("session_end")), 150, "all have ended")
+    c.judge(packs=150)
 
 
 def case_interrupt(c):

@@ -360,7 +360,8 @@ class Case(lab.Case):
                              stderr=subprocess.PIPE, env=dict(os.environ, **(env or {})))
         self.started.append(p)
         self.process, self.said, place = p, [], queue.Queue()
-        threading.Thread(target=self.hear, args=(p.stderr, place), daemon=True).start()
+        self.ear = threading.Thread(target=self.hear, args=(p.stderr, place), daemon=True)
+        self.ear.start()
         self.url = place.get(timeout=HURRY)
         if self.url is None:
             raise RuntimeError(f"it does not listen: {self.said}")
@@ -386,9 +387,11 @@ class Case(lab.Case):
         return Conn(self.place)
 
     def stop(self, number=signal.SIGTERM):
-        """Its status."""
+        """Its status, when all is heard that it said."""
         self.process.send_signal(number)
-        return lab.wait(self.process)[0]
+        status = lab.wait(self.process)[0]
+        self.ear.join(HURRY)
+        return status
 
     def told(self, event):
         return [s for s in self.said if s["event"] == event]
