@@ -4,7 +4,6 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -13,6 +12,7 @@
 #include "base/err.h"
 #include "base/file.h"
 #include "transport/loop.h"
+#include "transport/thread.h"
 
 /* One name. Its thread fills `answer` and puts it on the list; from then on it is the
  * loop's. The loop may have given up on it by then. */
@@ -122,24 +122,6 @@ static void *run(void *of_thread)
     return NULL;
 }
 
-/* Signals are the loop's. */
-static int start_thread(struct lookup *l, struct err *err)
-{
-    pthread_attr_t attr;
-    pthread_t thread;
-    sigset_t all, before;
-    int code;
-
-    pthread_attr_init(&attr);
-    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    code = pthread_create(&thread, &attr, run, l);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attr);
-    return code ? err_set(err, ERR_LIMIT, "no thread to look a name up with") : 0;
-}
-
 /* --- the loop --- */
 
 static void unlink_from(struct lookup **list, const struct lookup *l)
@@ -182,15 +164,13 @@ static void on_late(void *ctx)
 /* Without a thread it waits, and is late. */
 static void start_waiting(struct resolver *r)
 {
-    struct err ignored;
-
     while (r->waiting && r->running < RESOLVE_THREADS) {
         struct lookup *l = r->waiting;
 
         pthread_mutex_lock(&r->shared->mutex);
         r->shared->holders++;
         pthread_mutex_unlock(&r->shared->mutex);
-        if (start_thread(l, &ignored) < 0) {
+        if (!thread_start(run, l)) {
             let_go(r->shared);
             return;
         }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transport/workers.h"
 
-#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "base/err.h"
+#include "transport/thread.h"
 
 void workers_init(struct workers *w, void (*wake)(void *ctx), void *ctx)
 {
@@ -64,31 +64,13 @@ static void *run(void *of_thread)
     return NULL;
 }
 
-/* Signals are the loop's. */
-static bool start_thread(struct workers *w)
-{
-    pthread_attr_t attr;
-    pthread_t thread;
-    sigset_t all, before;
-    int code;
-
-    pthread_attr_init(&attr);
-    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    code = pthread_create(&thread, &attr, run, w);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attr);
-    return code == 0;
-}
-
 /* Without one more those that there are will do; without any nobody would. */
 int workers_add(struct workers *w, struct work *work, struct err *err)
 {
-    bool works = true;
+    bool works;
 
     pthread_mutex_lock(&w->mutex);
-    if (w->count < WORKERS_MAX && start_thread(w))
+    if (w->count < WORKERS_MAX && thread_start(run, w))
         w->count++;
     works = w->count > 0;
     if (works)
