@@ -9,6 +9,7 @@
 #include "evidence/live.h"
 #include "evidence/segment.h"
 #include "evidence/session.h"
+#include "evidence/staging.h"
 
 /* A session that was open, as far as the log tells. */
 struct orphan {
@@ -276,6 +277,7 @@ int dead_recover(struct log *log, const struct dead_options *options,
 {
     CLEANUP(live_list_release) struct live_list list = { 0 };
     struct dead_result done = { 0 };
+    char packs[FILE_PATH_MAX];
 
     if (live_list(&list, log_dir(log), err) < 0)
         return -1;
@@ -284,6 +286,9 @@ int dead_recover(struct log *log, const struct dead_options *options,
             take_writer(log, options, list.entry[i].writer, &done, err) < 0)
             return -1;
     }
+    if (path_join(packs, log_dir(log), PACKS_DIR, err) < 0)
+        return -1;
+    staging_sweep(packs);
     *result = done;
     return 0;
 }

@@ -4,7 +4,8 @@
  *
  * A writer is dead when the lock of its entry in live/ can be taken. Whoever holds that
  * lock writes for it: call_lost (recorder_lost) and the receipts of its open calls,
- * session_end with complete false, session_metadata, chain_end{for}, and the packs.
+ * session_end with complete false, session_metadata, chain_end{for}, and the packs. What
+ * is left of packs that were being built is removed.
  *
  * The log says how far an earlier attempt came: run again after a death in the middle, it
  * goes on there, and no receipt is written twice.

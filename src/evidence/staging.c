@@ -5,27 +5,92 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/err.h"
 
 #define STREAM_PENDING ((size_t)64 << 10) /* bytes gathered before a write */
+#define PREFIX         ".staging_"
+#define RANDOM         "XXXXXX"
+#define TRIES          100 /* at a directory that no sweep takes away */
+
+/* --- the directory --- */
+
+/* Where directories cannot be locked, nobody sweeps either. */
+static bool is_kept(int fd)
+{
+    struct stat st;
+
+    if (file_lock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
+        return false;
+    return fstat(fd, &st) == 0 && st.st_nlink > 0;
+}
+
+/* A sweep may come between the making and the locking. */
+static int make_dir(struct staging *s, struct err *err)
+{
+    for (int i = 0; i < TRIES; i++) {
+        char path[FILE_PATH_MAX];
+        struct err why;
+
+        if (path_join(path, s->parent, PREFIX RANDOM, err) < 0)
+            return -1;
+        if (!mkdtemp(path))
+            return err_errno(err, "cannot make a directory in '%s'", s->parent);
+        s->fd = file_open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, &why);
+        if (s->fd >= 0 && is_kept(s->fd)) {
+            memcpy(s->path, path, sizeof(path));
+            return 0;
+        }
+        if (s->fd < 0 && why.code != ERR_NOTFOUND) {
+            rmdir(path);
+            *err = why;
+            return -1;
+        }
+        file_close(&s->fd);
+    }
+    return err_set(err, ERR_IO, "whatever is made in '%s' is taken away", s->parent);
+}
 
 int staging_open(struct staging *s, const char *parent, struct err *err)
 {
-    char path[FILE_PATH_MAX];
-
-    *s = (struct staging){ 0 };
-    if (file_make_dirs(parent, 0700, err) < 0 ||
-        path_join(path, parent, ".staging_XXXXXX", err) < 0)
+    *s = (struct staging){ .fd = -1 };
+    if (file_make_dirs(parent, 0700, err) < 0)
         return -1;
-    if (!mkdtemp(path))
-        return err_errno(err, "cannot make a directory in '%s'", parent);
-    memcpy(s->path, path, sizeof(path));
     snprintf(s->parent, sizeof(s->parent), "%s", parent);
+    return make_dir(s, err);
+}
+
+static int sweep_one(void *ctx, const char *name, struct err *err)
+{
+    CLEANUP(file_close) int fd = -1;
+    const char *const *parent = ctx;
+    char path[FILE_PATH_MAX];
+    struct err ignored;
+
+    (void)err;
+    if (!str_starts(str_from(name), STR(PREFIX)) ||
+        strlen(name) != strlen(PREFIX RANDOM) ||
+        path_join(path, *parent, name, &ignored) < 0)
+        return 0;
+    fd = file_open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0, &ignored);
+    if (fd >= 0 && file_lock(fd, LOCK_EX | LOCK_NB) == 0 &&
+        file_remove_tree(path, &ignored) < 0)
+        return 0;
     return 0;
 }
+
+void staging_sweep(const char *parent)
+{
+    struct err ignored;
+
+    if (file_each(parent, sweep_one, &parent, &ignored) < 0)
+        return;
+}
+
+/* --- its files --- */
 
 int stream_open(struct stream *f, struct staging *s, const char *name, struct err *err)
 {
@@ -132,6 +197,7 @@ int staging_publish(struct staging *s, const char *name, struct err *err)
             return err_errno(err, "cannot rename '%s' to '%s'", s->path, target);
     }
     s->path[0] = '\0';
+    file_close(&s->fd);
     return file_sync_dir(s->parent, err);
 }
 
@@ -139,7 +205,9 @@ void staging_release(struct staging *s)
 {
     struct err ignored;
 
-    if (s->path[0] && file_remove_tree(s->path, &ignored) < 0)
-        return; /* it is named .staging_…, so nobody takes it for a pack */
-    s->path[0] = '\0';
+    if (!s->path[0])
+        return;
+    if (file_remove_tree(s->path, &ignored) == 0) /* else a sweep may */
+        s->path[0] = '\0';
+    file_close(&s->fd);
 }

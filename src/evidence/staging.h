@@ -4,7 +4,8 @@
  *
  * Files are written through a buffer and hashed on the way, so that nothing is read
  * twice and nothing large is held. Nothing has its final name before everything in it is
- * on disk; what is left of a build that died is `.staging_…` and may be deleted.
+ * on disk. Until then it is `.staging_…`, and its maker holds a lock on it, so that what
+ * one that died left behind can be told from what is being made.
  */
 #ifndef EVIDENCE_STAGING_H
 #define EVIDENCE_STAGING_H
@@ -34,6 +35,7 @@ struct staged_file {
 struct staging {
     char parent[FILE_PATH_MAX];
     char path[FILE_PATH_MAX]; /* "" when there is nothing to clean up */
+    int fd;                   /* its lock, while there is a path */
     struct staged_file files[STAGING_FILES_MAX];
     size_t count;
 };
@@ -69,5 +71,9 @@ MUST_CHECK int staging_publish(struct staging *s, const char *name, struct err *
 
 /* Remove what was not published. */
 void staging_release(struct staging *s);
+
+/* Remove what died below `parent`, which need not exist. What cannot be locked or removed
+ * stays: it is in nobody's way. */
+void staging_sweep(const char *parent);
 
 #endif
