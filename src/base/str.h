@@ -118,4 +118,10 @@ static inline bool str_line(str *rest, str *line)
     return true;
 }
 
+/* What the noun behind a number ends with: "%u event%s". */
+static inline const char *plural(unsigned long long n)
+{
+    return n == 1 ? "" : "s";
+}
+
 #endif

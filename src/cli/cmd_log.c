@@ -61,18 +61,21 @@ static void print_facts(const struct logcheck *c, const struct keys *keys)
 {
     printf("  log            %s\n", c->origin);
     print_key(c, keys);
-    printf("  events         %" PRIu64 " in %" PRIu64 " segments, %" PRIu64 " sessions\n",
-           c->events, c->segments, c->sessions);
-    printf("  signed         %" PRIu64 " events, %" PRIu64 " checkpoints\n",
-           c->signed_size, c->checkpoints);
+    printf("  events         %" PRIu64 " in %" PRIu64 " segment%s, %" PRIu64
+           " session%s\n",
+           c->events, c->segments, plural(c->segments), c->sessions, plural(c->sessions));
+    printf("  signed         %" PRIu64 " event%s, %" PRIu64 " checkpoint%s\n",
+           c->signed_size, plural(c->signed_size), c->checkpoints,
+           plural(c->checkpoints));
     if (c->events > c->signed_size && c->serious == 0)
-        printf("  not yet signed %" PRIu64 " events\n", c->events - c->signed_size);
+        printf("  not yet signed %" PRIu64 " event%s\n", c->events - c->signed_size,
+               plural(c->events - c->signed_size));
     if (c->gaps)
-        printf("  gaps           %" PRIu64 ", %" PRIu64 " events were lost and said so\n",
-               c->gaps, c->lost);
+        printf("  gaps           %" PRIu64 ", by which %" PRIu64 " event%s lost\n",
+               c->gaps, c->lost, c->lost == 1 ? " is" : "s are");
     if (c->repairs)
-        printf("  repairs        %" PRIu64 " torn tails were cut off and kept\n",
-               c->repairs);
+        printf("  repairs        %" PRIu64 " torn tail%s cut off and kept\n", c->repairs,
+               plural(c->repairs));
     printf("  this machine   %s\n",
            !c->remembered    ? "has no memory of its own of this log"
            : c->serious == 0 ? "remembers signing this log, and agrees"
@@ -388,7 +391,8 @@ static enum exit_code run_rebuild(int argc, char **argv)
         return code;
     if (place_choose(dir, &dirs, given, &err) < 0 || rebuild(dir, &events, &err) < 0)
         return command_fail(&err);
-    printf("rebuilt the head and the tiles of %" PRIu64 " events\n", events);
+    printf("rebuilt the head and the tiles of %" PRIu64 " event%s\n", events,
+           plural(events));
     return EXIT_GOOD;
 }
 
@@ -440,9 +444,9 @@ static enum exit_code run_forget(int argc, char **argv)
         return code;
     if (place_find(dir, given, &err) < 0 || forget(dir, session.at[0], &files, &err) < 0)
         return command_fail(&err);
-    printf("deleted %" PRIu64 " files with messages of %s; the log says so and still "
+    printf("deleted %" PRIu64 " file%s with messages of %s; the log says so and still "
            "verifies\n",
-           files, session.at[0]);
+           files, plural(files), session.at[0]);
     return EXIT_GOOD;
 }
 

@@ -42,9 +42,8 @@ static void tell_pack(void *ctx, const struct pack_result *pack)
     struct pretty *p = &a->pretty;
 
     if (pack->rebuilt)
-        diag_say("%" PRIu64
-                 " receipts were lost and made again from their events; %" PRIu64
-                 " of them had stored content, which is gone",
+        diag_say("receipts lost and made again from their events: %" PRIu64
+                 "; with stored content, which is gone: %" PRIu64,
                  pack->rebuilt, pack->content_lost);
     if (!a->json) {
         printf("%s\n", pack->path);
@@ -194,9 +193,10 @@ static enum exit_code recover(const char *dir, struct answer *a, struct dead_res
     if (r < 0)
         return fail(a, &err);
     if (!a->json)
-        diag_say("%" PRIu64 " dead writers, %" PRIu64 " sessions ended for them, %" PRIu64
-                 " calls without an answer",
-                 done->writers, done->sessions, done->lost);
+        diag_say("%" PRIu64 " dead writer%s, %" PRIu64
+                 " session%s ended for them, %" PRIu64 " call%s without an answer",
+                 done->writers, plural(done->writers), done->sessions,
+                 plural(done->sessions), done->lost, plural(done->lost));
     return done->left ? EXIT_INTEGRITY : EXIT_GOOD;
 }
 
@@ -225,8 +225,9 @@ static void print_session(const char *dir, const struct sessions_entry *e)
 
     clock_format(started, e->started_at);
     diag_escape(&server, e->server_id);
-    printf("%-20s  %.*s  %8" PRIu64 " calls  %-10s  %s\n", e->id, CLOCK_TEXT, started,
-           e->calls, state_of(dir, e), buf_cstr(&server));
+    printf("%-20s  %.*s  %8" PRIu64 " %-5s  %-10s  %s\n", e->id, CLOCK_TEXT, started,
+           e->calls, e->calls == 1 ? "call" : "calls", state_of(dir, e),
+           buf_cstr(&server));
 }
 
 static void list_as_json(const char *dir, const struct sessions *list)

@@ -175,9 +175,10 @@ static void print_json(const struct impact *m, struct pretty *j, struct buf *tex
 static void print_text(const struct impact *m)
 {
     fputs(buf_cstr(m->lines), stdout);
-    printf("%" PRIu64 " calls: %" PRIu64 " newly denied, %" PRIu64 " newly allowed, "
+    printf("%" PRIu64 " call%s: %" PRIu64 " newly denied, %" PRIu64 " newly allowed, "
            "%" PRIu64 " undecidable; the new policy denies %" PRIu64 "\n",
-           m->calls, m->newly_denied, m->newly_allowed, m->undecidable, m->denied);
+           m->calls, plural(m->calls), m->newly_denied, m->newly_allowed, m->undecidable,
+           m->denied);
 }
 
 static int choose_cwd(struct impact *m, const struct request *r, struct err *err)

@@ -237,8 +237,8 @@ static void settle_gap(struct log *log)
     log->loss.events -= log->gap.events;
     pthread_mutex_unlock(&log->loss_mutex);
     log->told_total += log->gap.events;
-    log_tell(log, "evidence of %" PRIu64 " events was lost (%s); a gap is recorded",
-             log->gap.events, log->gap.reason);
+    log_tell(log, "evidence of %" PRIu64 " event%s was lost (%s); a gap is recorded",
+             log->gap.events, plural(log->gap.events), log->gap.reason);
     log->gap.events = 0;
 }
 

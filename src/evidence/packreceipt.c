@@ -368,8 +368,8 @@ void packreceipts_finish(struct packreceipts *p)
         find(p, FINDING_PACK_OMISSION, "a receipt has no event in the log");
     if (p->rebuilt)
         verify_warn(p->v,
-                    "%" PRIu64 " receipts were lost and computed anew from their "
-                    "events; content that they stored is gone",
+                    "receipts lost and made again from their events: %" PRIu64
+                    "; content that they stored is gone",
                     p->rebuilt);
     if (p->unchecked)
         verify_warn(p->v,

@@ -113,8 +113,9 @@ static void run_recovery(void *ctx)
 
     job->result = dead_recover(job->steward->options.log, &options, &result, &job->err);
     if (job->result == 0 && result.sessions)
-        say(job->steward, "finished %llu sessions that recorders had left when they died",
-            (unsigned long long)result.sessions);
+        say(job->steward,
+            "finished %llu session%s that recorders had left when they died",
+            (unsigned long long)result.sessions, plural(result.sessions));
 }
 
 static void recovery_done(void *ctx)

@@ -16,7 +16,7 @@ restore() {
 run log verify --audit-dir "$audit"
 exits 0 "a fresh log"
 prints "SOUND" "is sound"
-prints "602 in 1 segments" "and counted"
+prints "602 in 1 segment," "and counted"
 prints "known here as 'assay-local'" "its key is known"
 prints "does not show that the server told the truth" "the boundary is said"
 run log verify --audit-dir "$audit" --json

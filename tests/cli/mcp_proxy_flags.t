@@ -307,7 +307,7 @@ calls 1 >"$work/in"
 proxy
 exits 0 "the next recorder"
 check "finishes it" [ "$(packs | wc -l)" -eq 2 ]
-check "and says so" grep -q "finished 1 sessions" "$work/err"
+check "and says so" grep -q "finished 1 session " "$work/err"
 check "both packs verify" sh -c 'for p in "$@"; do "$ASSAY" verify-pack "$p" || exit 1; done' - $(packs)
 run log verify "$audit"
 exits 0 "and the log is sound"

@@ -43,7 +43,7 @@ exits 0 "and verifies"
 rm -rf "$pack" "$dir"/receipts/*
 run proof-pack "$session" --json --audit-dir "$dir"
 exits 0 "without the receipts file it is built from events"
-says "3 receipts were lost and made again from their events; 2 of them had stored content" \
+says "receipts lost and made again from their events: 3; with stored content, which is gone: 2" \
     "which is said"
 prints '"rebuilt": 3' "in the JSON as well"
 run verify-pack "$pack"
@@ -73,7 +73,7 @@ exits 1 "a session that has not ended"
 says "--recover" "names the way out"
 run proof-pack --recover --audit-dir "$dir"
 exits 0 "recovery"
-says "1 dead writers, 1 sessions ended for them, 1 calls without an answer" "tells what it did"
+says "1 dead writer, 1 session ended for them, 1 call without an answer" "tells what it did"
 recovered=$(cat "$work/out")
 run verify-pack "$recovered"
 exits 0 "the pack of the dead session verifies"
