@@ -2,6 +2,8 @@
 #include "transport/loop.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -403,9 +405,19 @@ void loop_timer_free(struct loop_timer *t)
 
 struct loop_signal {
     uv_signal_t uv;
+    int number;
     void (*on_signal)(void *ctx, int number);
     void *ctx;
 };
+
+static void hold_back(int how, int number)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, number);
+    pthread_sigmask(how, &set, NULL);
+}
 
 static void on_uv_signal(uv_signal_t *signal, int number)
 {
@@ -424,6 +436,7 @@ int loop_signal_new(struct loop_signal **out, struct loop *l, int number,
         return no_memory(err);
     uv_signal_init(&l->uv, &s->uv);
     s->uv.data = s;
+    s->number = number;
     s->on_signal = on_signal;
     s->ctx = ctx;
     code = uv_signal_start(&s->uv, on_uv_signal, number);
@@ -432,14 +445,17 @@ int loop_signal_new(struct loop_signal **out, struct loop *l, int number,
         return fail(err, "cannot watch a signal", code);
     }
     uv_unref((uv_handle_t *)&s->uv); /* waiting for a signal is no reason to stay */
+    hold_back(SIG_UNBLOCK, number);
     *out = s;
     return 0;
 }
 
 void loop_signal_free(struct loop_signal *s)
 {
-    if (s)
-        uv_close((uv_handle_t *)&s->uv, free_handle);
+    if (!s)
+        return;
+    hold_back(SIG_BLOCK, s->number);
+    uv_close((uv_handle_t *)&s->uv, free_handle);
 }
 
 /* --- work that may block --- */

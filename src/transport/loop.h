@@ -70,6 +70,8 @@ void loop_timer_stop(struct loop_timer *t);
 bool loop_timer_is_set(const struct loop_timer *t);
 void loop_timer_free(struct loop_timer *t);
 
+/* Behind its end a signal is held back in this thread: what a program does then is short,
+ * and should not be cut off by the word that ended the loop, said once more. */
 MUST_CHECK int loop_signal_new(struct loop_signal **out, struct loop *l, int number,
                                void (*on_signal)(void *ctx, int number), void *ctx,
                                struct err *err);

@@ -725,6 +725,24 @@ def case_twice(c):
     c.judge()
 
 
+def case_again(c):
+    """Signals that go on until it is gone do not cut off its last signature."""
+    def nag(p):
+        while p.poll() is None:
+            p.send_signal(signal.SIGTERM)
+            time.sleep(0.0003)
+        return p.returncode
+
+    statuses = []
+    for n in range(6):
+        c.listen("tools")
+        c.client().call(1)
+        statuses.append(nag(c.process))
+        c.ear.join(lab.HURRY)
+    same(statuses, [0] * 6, "it ends as after one")
+    c.judge(packs=6)
+
+
 def case_stubborn(c):
     """A server that neither EOF nor SIGTERM ends."""
     c.listen("stubborn")
