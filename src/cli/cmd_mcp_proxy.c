@@ -63,7 +63,7 @@ static enum exit_code conclude(struct proxy_run *r, const struct solo_outcome *o
         note_count(r, o->session.unanswered, "not answered",
                    "; the session is not complete");
     if (o->evidence_lost)
-        status_error(&r->status, "evidence was lost; the log says how much");
+        status_error(&r->status, "evidence was lost; the lines above say how much");
     if (o->session.packed)
         status_pack(&r->status, &o->session.pack);
     if (o->started)
@@ -126,7 +126,7 @@ static enum exit_code conclude_front(struct proxy_run *r, const struct front_out
     if (o->unanswered)
         note_count(r, o->unanswered, "not answered", "; its session is not complete");
     if (o->evidence_lost)
-        status_error(&r->status, "evidence was lost; the log says how much");
+        status_error(&r->status, "evidence was lost; the lines above say how much");
     if (o->started)
         status_end(&r->status, !o->incomplete, o->calls, code);
     if (o->abandoned)

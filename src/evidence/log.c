@@ -428,8 +428,10 @@ static int write_batch(struct log *log, struct err *err)
     if (log->state.offset && log->state.offset + log->batch.n > log->segment_max &&
         rotate(log, err) < 0)
         return -1;
-    if (file_write(log->segment_fd, buf_str(&log->batch), &written, err) < 0)
+    if (file_write(log->segment_fd, buf_str(&log->batch), &written, err) < 0) {
+        err_wrap(err, "cannot write to the log");
         return written ? undo_write(log, err) : -1;
+    }
     log->next.segment = log->state.segment;
     log->next.offset = log->state.offset + log->batch.n;
     head_write(&log->head, &log->next);

@@ -75,7 +75,8 @@ struct log_options {
 MUST_CHECK int log_open(struct log **out, const struct log_options *options,
                         struct err *err);
 
-/* Append chain_end, sync, sign a last checkpoint, leave. Frees `log` whatever happens. */
+/* Append chain_end, sync, sign a last checkpoint, leave; `say` is told of what was lost
+ * and could not be said in the log. Frees `log` whatever happens. */
 int log_close(struct log *log, struct err *err);
 
 /* Free without a word in the log: as if the process had died. For children and tests. */

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -329,6 +330,45 @@ static void test_full_disk_leaves_a_gap(void)
     lab_remove(&l);
 }
 
+static void hear(void *ctx, const char *sentence)
+{
+    snprintf(ctx, 256, "%s", sentence);
+}
+
+static void limit_files(rlim_t bytes)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0) {
+        limit.rlim_cur = bytes;
+        setrlimit(RLIMIT_FSIZE, &limit);
+    }
+}
+
+static void test_what_the_log_cannot_say_is_said(void)
+{
+    struct lab l = lab_make();
+    struct log_options o = lab_options(&l);
+    char said[256] = "";
+    struct err err = { 0 };
+    struct log *log = NULL;
+
+    o.say = hear;
+    o.say_ctx = said;
+    ok(log_open(&log, &o, &err) == 0 && lab_append(log, 0, NULL, &err) == 0, "append: %s",
+       err.msg);
+    signal(SIGXFSZ, SIG_IGN);
+    limit_files(16); /* every file is longer by now */
+    ok(lab_append(log, 1, NULL, &err) < 0 && lab_append(log, 2, NULL, &err) < 0,
+       "no more can be written: %s", err.msg);
+    ok(log_close(log, &err) < 0, "not even the end: %s", err.msg);
+    limit_files(RLIM_INFINITY);
+    ok(strstr(said, "evidence of 3 events was lost") &&
+           strstr(said, "the log does not say so"),
+       "it is told: %s", said);
+    lab_remove(&l);
+}
+
 /* Told at once to whoever blocks, and soon to the others. */
 static void test_removed_under_us(enum log_on_failure when)
 {
@@ -420,6 +460,7 @@ int main(void)
     test_a_gap_holds_any_reason();
     test_sync_with_a_garbled_head();
     test_full_disk_leaves_a_gap();
+    test_what_the_log_cannot_say_is_said();
     test_removed_under_us(LOG_PASS);
     test_removed_under_us(LOG_BLOCK);
     test_missing_lock_is_not_replaced();

@@ -476,10 +476,23 @@ static int append_end(struct log *log, struct err *err)
     return log_append(log, events, 1, NULL, err);
 }
 
+/* Nobody else will: what `gap` could not say in the log is said to a person. */
+static void tell_untold(const struct log *log)
+{
+    uint64_t untold = log->lost_total - log->told_total;
+
+    if (untold)
+        log_tell(log,
+                 "evidence of %" PRIu64
+                 " event%s was lost (%s), and the log does not say so",
+                 untold, plural(untold), log->loss.reason);
+}
+
 int log_close(struct log *log, struct err *err)
 {
     int r = append_end(log, err);
 
+    tell_untold(log);
     if (r == 0)
         live_close(&log->live); /* our story is complete; others need not finish it */
     if (r == 0)

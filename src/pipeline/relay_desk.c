@@ -14,7 +14,7 @@ static void on_flush(void *ctx)
     struct err err;
 
     if (session_flush(r->session, &err) < 0)
-        relay_say(r, "%s", err.msg);
+        flow_failed(r, &err);
 }
 
 static void on_call_timeout(void *ctx, str id, struct exchange *x)
