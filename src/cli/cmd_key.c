@@ -441,12 +441,28 @@ static int rotate_log(const char *dir, const struct keys *k, const struct signer
     return r;
 }
 
+/* A log may be handed over to a key that there is. */
+static int make_or_load(const struct keys *k, const char *id, bool log, struct signer *s,
+                        struct err *err)
+{
+    struct err why;
+
+    if (log && keys_load(k, id, s, &why) == 0)
+        return 0;
+    if (log && why.code != ERR_NOTFOUND) {
+        *err = why;
+        return -1;
+    }
+    return keys_generate(k, &entropy_system, id, s, err);
+}
+
 static enum exit_code run_rotate(int argc, char **argv)
 {
     bool json = false, log = false;
     const char *given = NULL;
     const struct option table[] = {
-        { "log", NULL, "let the new key sign the audit log, too", .flag = &log },
+        { "log", NULL, "let it sign the audit log, too; ID may be a key that there is",
+          .flag = &log },
         { "audit-dir", "DIR",
           "with --log: the audit directory (default " PLACE_DEFAULT ")", .text = &given },
         { "json", NULL, "print JSON", .flag = &json },
@@ -465,19 +481,17 @@ static enum exit_code run_rotate(int argc, char **argv)
         return command_fail_as(&key_rotate, json,
                                &err); /* before a key is made for nothing */
     if (keys_open(&k, NULL, &err) < 0 || next_signer(&k, &ids, id, &err) < 0 ||
-        keys_generate(&k, &entropy_system, id, &s, &err) < 0 ||
-        keys_set_active(&k, id, &err) < 0)
+        make_or_load(&k, id, log, &s, &err) < 0 || keys_set_active(&k, id, &err) < 0)
         return command_fail_as(&key_rotate, json, &err);
     if (log && rotate_log(dir, &k, &s, &err) < 0) {
-        err_wrap(&err,
-                 "the key '%s' was made, but the log is still signed by the one before",
-                 id);
+        err_wrap(&err, "the key '%s' is active, but the log was not handed over", id);
         return command_fail_as(&key_rotate, json, &err);
     }
     if (!log && !json)
         diag_say(
-            "the new key is for new logs; 'assay key rotate --log' hands over one that "
-            "exists");
+            "the new key is for new logs; 'assay key rotate --log %s' hands over one "
+            "that exists",
+            id);
     return print_one(&key_rotate, &k, id, json);
 }
 

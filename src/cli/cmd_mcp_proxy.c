@@ -41,13 +41,13 @@ static enum exit_code decide(const struct solo_outcome *o, bool failed)
     return o->session.violations ? EXIT_NO : EXIT_GOOD;
 }
 
-static void note_count(struct proxy_run *r, uint64_t n, const char *what,
-                       const char *more)
+static void note_count(struct proxy_run *r, uint64_t n, const char *noun,
+                       const char *what, const char *more)
 {
     char sentence[160];
 
-    snprintf(sentence, sizeof(sentence), "%llu message%s %s %s%s", (unsigned long long)n,
-             n == 1 ? "" : "s", n == 1 ? "was" : "were", what, more);
+    snprintf(sentence, sizeof(sentence), "%llu %s%s %s %s%s", (unsigned long long)n, noun,
+             plural(n), n == 1 ? "was" : "were", what, more);
     status_note(&r->status, sentence);
 }
 
@@ -57,10 +57,10 @@ static enum exit_code conclude(struct proxy_run *r, const struct solo_outcome *o
     enum exit_code code = decide(o, failed);
 
     if (o->session.violations)
-        note_count(r, o->session.violations, "denied by the policy",
+        note_count(r, o->session.violations, "message", "denied by the policy",
                    r->relay.enforce ? "" : ", and sent on: this is the profile audit");
     if (o->session.unanswered)
-        note_count(r, o->session.unanswered, "not answered",
+        note_count(r, o->session.unanswered, "call", "not answered",
                    "; the session is not complete");
     if (o->evidence_lost)
         status_error(&r->status, "evidence was lost; the lines above say how much");
@@ -121,10 +121,11 @@ static enum exit_code conclude_front(struct proxy_run *r, const struct front_out
     enum exit_code code = decide_front(o, failed);
 
     if (o->violations)
-        note_count(r, o->violations, "denied by the policy",
+        note_count(r, o->violations, "message", "denied by the policy",
                    r->relay.enforce ? "" : ", and sent on: this is the profile audit");
     if (o->unanswered)
-        note_count(r, o->unanswered, "not answered", "; its session is not complete");
+        note_count(r, o->unanswered, "call", "not answered",
+                   "; its session is not complete");
     if (o->evidence_lost)
         status_error(&r->status, "evidence was lost; the lines above say how much");
     if (o->started)

@@ -219,7 +219,7 @@ static void lost(void *ctx, str ids, const struct err *why)
     struct relay *r = ctx;
     struct err ignored;
 
-    relay_say(r, "an answer of the server is lost: %s", why->msg);
+    relay_say(r, "no answer from the server: %s", why->msg);
     if (json_parse(&r->upstream->json, ids, NULL, &ignored) < 0)
         return;
     json_each (&r->upstream->json, JSON_ROOT, id)

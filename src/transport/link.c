@@ -262,6 +262,19 @@ static const char *host_of(const struct link *l)
     return o->proxy ? o->proxy->url.host : o->host;
 }
 
+static uint16_t port_of(const struct link *l)
+{
+    const struct link_options *o = &l->opening->options;
+
+    return o->proxy ? o->proxy->url.port : o->port;
+}
+
+/* For the reason in errno. */
+static int cannot_connect(const struct link *l, struct err *err)
+{
+    return err_errno(err, "cannot connect to '%s' port %u", host_of(l), port_of(l));
+}
+
 static void begin(struct link *l)
 {
     struct link_opening *o = l->opening;
@@ -302,7 +315,7 @@ static void on_connected(void *ctx, unsigned events)
         return;
     }
     errno = code;
-    err_errno(&o->why, "cannot connect");
+    cannot_connect(l, &o->why);
     stop_connecting(o);
     try_next(l);
 }
@@ -327,7 +340,7 @@ static int start_connect(struct link *l, struct err *err)
     struct link_opening *o = l->opening;
     const bool v6 = o->addresses.at[o->at].v6;
     const void *bytes = o->addresses.at[o->at].bytes;
-    const uint16_t port = o->options.proxy ? o->options.proxy->url.port : o->options.port;
+    const uint16_t port = port_of(l);
     struct sockaddr_in in4 = { .sin_family = AF_INET, .sin_port = htons(port) };
     struct sockaddr_in6 in6 = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
     const struct sockaddr *to = v6 ? (const void *)&in6 : (const void *)&in4;
@@ -339,10 +352,10 @@ static int start_connect(struct link *l, struct err *err)
     o->fd =
         socket(v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (o->fd < 0)
-        return err_errno(err, "cannot connect");
+        return cannot_connect(l, err);
     set_options(o->fd);
     if (connect(o->fd, to, v6 ? sizeof(in6) : sizeof(in4)) < 0 && errno != EINPROGRESS) {
-        err_errno(err, "cannot connect");
+        cannot_connect(l, err);
         file_close(&o->fd);
         return -1;
     }
@@ -433,7 +446,8 @@ static void on_time(void *ctx)
         start(l);
     } else if (!l->has_channel) {
         stop_connecting(o);
-        err_set(&o->why, ERR_TIMEOUT, "cannot connect: the host does not answer");
+        err_set(&o->why, ERR_TIMEOUT, "cannot connect to '%s' port %u: no answer",
+                host_of(l), port_of(l));
         try_next(l);
     } else {
         err_set(&err, ERR_TIMEOUT,

@@ -325,6 +325,11 @@ static int judge(struct tls *t, int result, struct err *err)
         return err_set(err, ERR_REFUSED, "the server's certificate is not good: %s",
                        X509_verify_cert_error_string(verified));
     }
+    if (ERR_GET_REASON(ERR_peek_error()) == SSL_R_WRONG_VERSION_NUMBER) {
+        ERR_clear_error();
+        return err_set(err, ERR_PEER,
+                       "TLS failed: the other side does not speak TLS here");
+    }
     return fail(err, "TLS failed");
 }
 

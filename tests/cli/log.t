@@ -167,6 +167,15 @@ exits 0 "key rotate --log"
 check "two keys in origin" [ "$(wc -l <"$work/rotated/log/origin")" -eq 2 ]
 run log verify "$work/rotated"
 exits 0 "and the log is sound"
+run key rotate third
+says "key rotate --log third" "how to hand a log over to it"
+run key rotate --log third --audit-dir "$work/rotated"
+exits 0 "hand it over to a key that there is"
+check "three keys in origin" [ "$(wc -l <"$work/rotated/log/origin")" -eq 3 ]
+run log verify "$work/rotated"
+exits 0 "and it is sound"
+run key rotate --log third --audit-dir "$work/rotated"
+exits 3 "hand it over to the key that signs it"
 run key rotate --log --audit-dir "$work/nothing"
 exits 3 "no log to hand over"
 says "there is no log" "is said before a key is made"

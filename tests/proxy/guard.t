@@ -742,7 +742,7 @@ def case_status(c):
     status, _, _, err = guard(one, call(1, "shell_exec") + call(2, "good"), "--shutdown-timeout", "0",
                        mode="silent")
     tap.same(status, 2, "a lost call comes before a denied one")
-    tap.ok("1 message was not answered" in err, "and is said", err)
+    tap.ok("1 call was not answered" in err, "and is said", err)
 
 
 def case_bad_policy(c):
