@@ -17,14 +17,16 @@ static void on_flush(void *ctx)
         flow_failed(r, &err);
 }
 
-static void on_call_timeout(void *ctx, str id, struct exchange *x)
+static void on_call_timeout(void *ctx, str id, struct exchange *x, const char *receipt)
 {
     CLEANUP(buf_release) struct buf answer = { 0 };
     struct relay *r = ctx;
     const struct answer a = { .id = id,
                               .code = -31007,
                               .message = STR("call timed out"),
-                              .reason_code = STR("call_timeout") };
+                              .reason_code = STR("call_timeout"),
+                              .receipt_id =
+                                  receipt[0] ? str_from(receipt) : (str){ NULL, 0 } };
 
     answer_add(&answer, &a);
     flow_say(r, TO_CLIENT, x, buf_str(&answer));

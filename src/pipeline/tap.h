@@ -60,8 +60,9 @@ struct tap_options {
     uint64_t call_timeout; /* ms; 0: none */
     uint32_t seed;
 
-    /* A call has waited too long: answer it with error -31007. `id` is JSON text. */
-    void (*on_timeout)(void *ctx, str id, struct exchange *x);
+    /* A call has waited too long: answer it with error -31007. `id` is JSON text;
+     * `receipt` is "" when it could not be written. */
+    void (*on_timeout)(void *ctx, str id, struct exchange *x, const char *receipt);
 
     /* May this element go to the server? What it borrows lives until the next call. NULL:
      * all may. A message that is no JSON is RPC_INVALID at JSON_NONE. */

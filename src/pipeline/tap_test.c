@@ -9,10 +9,11 @@
 #include "tests/recording.h"
 #include "tests/tap.h"
 
-static void on_timeout(void *ctx, str id, struct exchange *x)
+static void on_timeout(void *ctx, str id, struct exchange *x, const char *receipt)
 {
     (void)id;
     (void)x;
+    (void)receipt;
     ++*(int *)ctx;
 }
 

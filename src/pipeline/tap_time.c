@@ -6,20 +6,35 @@
 #include "pipeline/tap.h"
 #include "pipeline/tap_internal.h"
 
-void tap_lose(struct tap *t, struct pending *p, const char *reason)
+/* Its receipt is "" when none could be written. */
+static void lose(struct tap *t, struct pending *p, const char *reason,
+                 char receipt[static ID_MAX])
 {
     struct err ignored;
 
-    if (session_lose(t->options.session, p->call, reason, NULL, &ignored) == 0)
+    receipt[0] = '\0';
+    if (session_lose(t->options.session, p->call, reason, NULL, &ignored) == 0) {
+        snprintf(receipt, ID_MAX, "%s", p->call->call.receipt_id);
         session_release(t->options.session, p->call);
+    }
     p->call = NULL;
+}
+
+void tap_lose(struct tap *t, struct pending *p, const char *reason)
+{
+    char receipt[ID_MAX];
+
+    lose(t, p, reason, receipt);
 }
 
 static void time_out(struct tap *t, struct pending *p)
 {
-    tap_lose(t, p, "call_timeout");
+    char receipt[ID_MAX];
+
+    lose(t, p, "call_timeout", receipt);
     p->answered = true;
-    t->options.on_timeout(t->options.ctx, str_of(p->bytes, p->raw_n), p->exchange);
+    t->options.on_timeout(t->options.ctx, str_of(p->bytes, p->raw_n), p->exchange,
+                          receipt);
 }
 
 void tap_tick(struct tap *t, uint64_t now)
@@ -43,13 +58,9 @@ void tap_tick(struct tap *t, uint64_t now)
 void tap_give_up(struct tap *t, struct pending *p, const char *reason,
                  char receipt[static ID_MAX])
 {
-    struct err ignored;
-
-    if (p->call &&
-        session_lose(t->options.session, p->call, reason, NULL, &ignored) == 0) {
-        snprintf(receipt, ID_MAX, "%s", p->call->call.receipt_id);
-        session_release(t->options.session, p->call);
-    }
+    receipt[0] = '\0';
+    if (p->call)
+        lose(t, p, reason, receipt);
     tap_forget_pending(t, TO_SERVER, p);
 }
 

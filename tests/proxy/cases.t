@@ -585,6 +585,8 @@ def case_call_timeout(c):
     tap.same(out, b"", "the late answer does not reach the client")
     tap.same(sum(e["type"] == "response_late" for e in c.events()), 1, "but the log")
     tap.same([r["outcome_reason"] for r in c.receipts()], ["call_timeout"], "one receipt")
+    tap.same(told["error"]["data"]["receipt_id"], c.receipts()[0]["receipt_id"],
+             "and the error names it")
     tap.same(status, 2, "status")
     c.judge()
 
