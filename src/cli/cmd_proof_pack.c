@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -12,6 +13,7 @@
 #include "cli/place.h"
 #include "cli/progress.h"
 #include "evidence/dead.h"
+#include "evidence/live.h"
 #include "evidence/pack.h"
 #include "evidence/receipts.h"
 #include "evidence/sessions.h"
@@ -202,23 +204,41 @@ static enum exit_code recover(const char *dir, struct answer *a, struct dead_res
 
 /* --- the list --- */
 
-static const char *state_of(const char *dir, const struct sessions_entry *e)
+struct listing {
+    const char *dir;
+    struct live_list live;
+    size_t dead;
+};
+
+static bool is_alive(const struct live_list *live, const char *writer)
+{
+    for (size_t i = 0; i < live->count; i++) {
+        if (strcmp(live->entry[i].writer, writer) == 0)
+            return live->entry[i].alive;
+    }
+    return false;
+}
+
+static const char *state_of(struct listing *l, const struct sessions_entry *e)
 {
     char packs[FILE_PATH_MAX], path[FILE_PATH_MAX], name[PACK_NAME_MAX];
     struct err ignored;
 
-    if (!e->ended)
+    if (!e->ended && is_alive(&l->live, e->writer))
         return "open";
+    l->dead += !e->ended;
+    if (!e->ended)
+        return "dead";
     if (!e->parts)
         return "no calls";
     pack_name(name, &e->last->cut);
-    if (path_join(packs, dir, PACKS_DIR, &ignored) == 0 &&
+    if (path_join(packs, l->dir, PACKS_DIR, &ignored) == 0 &&
         path_join(path, packs, name, &ignored) == 0 && access(path, F_OK) == 0)
         return "packed";
     return "not packed";
 }
 
-static void print_session(const char *dir, const struct sessions_entry *e)
+static void print_session(struct listing *l, const struct sessions_entry *e)
 {
     CLEANUP(buf_release) struct buf server = { 0 };
     char started[CLOCK_TEXT];
@@ -226,11 +246,10 @@ static void print_session(const char *dir, const struct sessions_entry *e)
     clock_format(started, e->started_at);
     diag_escape(&server, e->server_id);
     printf("%-20s  %.*s  %8" PRIu64 " %-5s  %-10s  %s\n", e->id, CLOCK_TEXT, started,
-           e->calls, e->calls == 1 ? "call" : "calls", state_of(dir, e),
-           buf_cstr(&server));
+           e->calls, e->calls == 1 ? "call" : "calls", state_of(l, e), buf_cstr(&server));
 }
 
-static void list_as_json(const char *dir, const struct sessions *list)
+static void list_as_json(struct listing *l, const struct sessions *list)
 {
     CLEANUP(buf_release) struct buf text = { .max = SESSIONS_MEMORY };
     struct pretty p;
@@ -249,7 +268,7 @@ static void list_as_json(const char *dir, const struct sessions *list)
         pretty_u64(&p, "events", e->events);
         pretty_bool(&p, "ended", e->ended);
         pretty_bool(&p, "complete", e->complete);
-        pretty_text(&p, "state", state_of(dir, e));
+        pretty_text(&p, "state", state_of(l, e));
         pretty_end_object(&p);
     }
     pretty_end_array(&p);
@@ -257,25 +276,39 @@ static void list_as_json(const char *dir, const struct sessions *list)
     printf("%s\n", buf_cstr(&text));
 }
 
+static void list_as_text(struct listing *l, const struct sessions *list)
+{
+    for (const struct sessions_entry *e = list->first; e; e = e->next)
+        print_session(l, e);
+    if (!list->first)
+        diag_say("the log has no session");
+    if (l->dead)
+        diag_say(
+            "dead: its recorder died; 'assay proof-pack --recover' ends and packs it");
+}
+
+static void listing_release(struct listing *l)
+{
+    live_list_release(&l->live);
+}
+
 static enum exit_code list_sessions(const char *dir, bool json)
 {
+    CLEANUP(listing_release) struct listing l = { .dir = dir };
     CLEANUP(sessions_release) struct sessions list = { 0 };
     CLEANUP(progress_finish) struct progress bar = { 0 };
     const struct sessions_options options = { NULL, progress_report, &bar };
     struct err err = { 0 };
 
     progress_start(&bar, "reading the log", &clock_system);
-    if (sessions_read(&list, dir, &options, &err) < 0)
+    if (sessions_read(&list, dir, &options, &err) < 0 ||
+        live_list(&l.live, dir, &err) < 0)
         return command_fail_as(&cmd_proof_pack, json, &err);
     progress_finish(&bar);
-    if (json) {
-        list_as_json(dir, &list);
-        return EXIT_GOOD;
-    }
-    for (const struct sessions_entry *e = list.first; e; e = e->next)
-        print_session(dir, e);
-    if (!list.first)
-        diag_say("the log has no session");
+    if (json)
+        list_as_json(&l, &list);
+    else
+        list_as_text(&l, &list);
     return EXIT_GOOD;
 }
 

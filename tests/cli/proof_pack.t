@@ -68,6 +68,9 @@ exits 1 "a session without calls"
 says "has no tool call" "says that there is nothing to pack"
 
 dead=$("$helper" "$dir" die)
+run proof-pack --audit-dir "$dir"
+check "its state is told" grep -q "^$dead .* dead " "$work/out"
+says "--recover" "and the way out"
 run proof-pack "$dead" --audit-dir "$dir"
 exits 1 "a session that has not ended"
 says "--recover" "names the way out"
