@@ -208,7 +208,7 @@ enum assay_verdict {
 struct assay_verification {
     int verdict;          /* enum assay_verdict */
     int has_log;          /* the pack proves that its events stand in the log */
-    int session_complete; /* the session says that its record is complete */
+    int session_complete; /* the session says that its record is complete; 0 of a part */
     uint64_t receipts;
     uint64_t findings;  /* how many things are wrong */
     char signer[65];    /* fingerprint of the key that signed; is it one you know? */

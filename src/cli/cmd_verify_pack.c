@@ -212,11 +212,14 @@ static const char *status_of(const struct verify_result *v)
     return "requirement_failed";
 }
 
+/* In the words of the public format. */
 static const char *verdict_of(const struct verify_result *v)
 {
     if (v->verdict == VERIFY_TAMPERED)
         return "TAMPERED";
-    return str_is(v->manifest.claim_check, "FAIL") ? "HONEST_FAIL" : "PASS";
+    if (str_is(v->manifest.claim_check, "FAIL"))
+        return "HONEST_FAIL";
+    return v->verdict == VERIFY_UNMET ? "INSUFFICIENT_EVIDENCE" : "PASS";
 }
 
 static void put_json_signer(struct pretty *p, const struct verify_result *v)
@@ -235,26 +238,6 @@ static void put_json_signer(struct pretty *p, const struct verify_result *v)
     pretty_bool(p, "signature_good", v->signature_good);
     pretty_text(p, "key", standings[v->key]);
     pretty_end_object(p);
-}
-
-static void put_json_requirements(struct pretty *p, const struct verify_result *v)
-{
-    pretty_array(p, "requirements");
-    for (unsigned i = 0; i < REQUIREMENTS; i++) {
-        const struct requirement *r = &v->requirements[i];
-
-        if (!r->asked)
-            continue;
-        pretty_object(p, NULL);
-        pretty_text(p, "requirement", requirement_flag((enum requirement_kind)i));
-        pretty_bool(p, "met", r->met);
-        if (r->code)
-            pretty_text(p, "code", finding_info(r->code)->name);
-        if (r->message.n)
-            pretty_string(p, "message", r->message);
-        pretty_end_object(p);
-    }
-    pretty_end_array(p);
 }
 
 static void put_json_part(struct pretty *p, const struct ordered_pack *pack, str missing)
@@ -293,7 +276,6 @@ static void add_json(struct pretty *p, const struct ordered_pack *pack, str miss
     put_json_signer(p, v);
     if (v->receipts.has_session)
         put_json_session(p, &v->receipts);
-    put_json_requirements(p, v);
     pretty_text(p, "boundary", VERIFY_BOUNDARY);
     report_members(p, r);
     pretty_end_object(p);
@@ -423,7 +405,7 @@ static void print_session(const struct ordered_pack *packs, size_t count, str mi
     puts("");
     put(str_from(packs[0].place.session));
     if (missing.n)
-        printf(": not all parts of this session were given, without " STR_FMT "\n",
+        printf(": not all parts of this session were given; missing: " STR_FMT "\n",
                STR_ARG(missing));
     else
         printf(": all parts of this session were given, 1 to %" PRIu64 "\n",
@@ -448,7 +430,7 @@ static enum exit_code answer_session(struct batch *b, const struct ordered_pack 
     }
     if (!b->json)
         print_session(packs, count, b->missing);
-    return b->q->complete && missing.n ? worse(code, EXIT_NO) : code;
+    return code;
 }
 
 static enum exit_code answer_sessions(struct batch *b, const struct ordered_pack *packs,

@@ -128,13 +128,25 @@ static bool is_true(const struct json *j, const char *name)
     return json_is(j, json_member(j, JSON_ROOT, str_from(name)), JSON_TRUE);
 }
 
-static const char *completeness(const struct pack_view *v)
+/* One part is not the session: its last one says only how that ended. */
+static void add_completeness(struct buf *out, const struct pack_view *v)
 {
+    const struct json *j = &v->metadata;
+    bool complete = is_true(j, "session_complete"), final = is_true(j, "final");
+    int64_t part = 0;
+
     if (!v->has_metadata)
-        return "no session facts";
-    if (!is_true(&v->metadata, "final"))
-        return "a part";
-    return is_true(&v->metadata, "session_complete") ? "complete" : "not complete";
+        buf_add(out, STR("no session facts"));
+    else if (json_int(j, json_member(j, JSON_ROOT, STR("part")), &part) &&
+             (part > 1 || !final))
+        buf_printf(out, "part %" PRId64 "%s", part,
+                   !final     ? ""
+                   : complete ? ", the last; session complete"
+                              : ", the last; session not complete");
+    else if (!final)
+        buf_add(out, STR("a part"));
+    else
+        buf_add(out, complete ? STR("complete") : STR("not complete"));
 }
 
 static const char *base_name(const char *path)
@@ -148,13 +160,15 @@ void pack_view_print_line(const struct pack_view *v)
 {
     CLEANUP(buf_release) struct buf session = { 0 };
     CLEANUP(buf_release) struct buf ended = { 0 };
+    CLEANUP(buf_release) struct buf complete = { 0 };
     uint64_t record = v->has_metadata && v->manifest.receipt_count; /* the session's */
 
     diag_escape(&session, v->manifest.run_id);
     diag_escape(&ended, v->manifest.timestamp_end);
-    printf("%s  %s  %8" PRIu64 " %-8s  %-12s  %s\n", base_name(v->path), buf_cstr(&ended),
+    add_completeness(&complete, v);
+    printf("%s  %s  %8" PRIu64 " %-8s  %s  %s\n", base_name(v->path), buf_cstr(&ended),
            v->manifest.receipt_count - record, record ? "calls" : "receipts",
-           completeness(v), buf_cstr(&session));
+           buf_cstr(&session), buf_cstr(&complete));
 }
 
 static void print_fact(const char *name, str value)

@@ -517,7 +517,8 @@ static void take_verdict(struct assay_verification *out, const struct verify_res
     *out = (struct assay_verification){
         .verdict = r->verdict == VERIFY_SOUND ? ASSAY_SOUND : ASSAY_UNSOUND,
         .has_log = r->has_log,
-        .session_complete = r->receipts.has_session && r->receipts.session_complete,
+        .session_complete =
+            r->receipts.has_session && r->receipts.session_complete && !r->begins_late,
         .receipts = r->receipts.count,
         .findings = f->count + f->left_out,
     };

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "evidence/receipt_pack.h"
 
+#include <inttypes.h>
+
 #include "base/clock.h"
 #include "base/err.h"
 #include "evidence/idset.h"
@@ -233,12 +235,14 @@ static void note_session(struct checker *c)
 {
     struct receipt_facts *f = c->facts;
     uint32_t reason = member(c, "reason");
-    int64_t lost = 0;
+    int64_t lost = 0, part = 0;
     str text;
 
     f->has_session = true;
     f->session_complete = json_is(&c->json, member(c, "session_complete"), JSON_TRUE);
     f->session_goes_on = json_is(&c->json, member(c, "final"), JSON_FALSE);
+    f->session_part =
+        json_int(&c->json, member(c, "part"), &part) && part > 0 ? (uint64_t)part : 0;
     f->calls_lost =
         json_int(&c->json, member(c, "lost"), &lost) && lost > 0 ? (uint64_t)lost : 0;
     f->session_reason[0] = '\0';
@@ -437,17 +441,11 @@ void receipt_facts_add_count(struct buf *out, const struct receipt_facts *f)
     buf_add(out, whole ? STR(")") : STR(""));
 }
 
-void receipt_facts_add_session(struct buf *out, const struct receipt_facts *f)
+/* Why the session is not complete. */
+static void add_why(struct buf *out, const struct receipt_facts *f)
 {
     const char *between = ": ";
 
-    buf_add(out, f->session_complete ? STR("complete") : STR("not complete"));
-    if (f->session_complete)
-        return;
-    if (f->session_goes_on) {
-        buf_add(out, STR(": this is a part of it, and not the last"));
-        return;
-    }
     if (f->session_reason[0]) {
         buf_printf(out, ": it ended with '%s'", quoted(str_from(f->session_reason)).text);
         between = ", ";
@@ -456,5 +454,32 @@ void receipt_facts_add_session(struct buf *out, const struct receipt_facts *f)
         buf_add(out, str_from(between));
         add_number(out, f->calls_lost, "call");
         buf_add(out, f->calls_lost == 1 ? STR(" has no answer") : STR(" have no answer"));
+    }
+}
+
+static void add_last_part(struct buf *out, const struct receipt_facts *f)
+{
+    buf_printf(out, "part %" PRIu64 ", the last; ", f->session_part);
+    if (f->session_complete) {
+        buf_add(out, STR("with the parts before it the session is complete"));
+        return;
+    }
+    buf_add(out, STR("the session is not complete"));
+    add_why(out, f);
+}
+
+void receipt_facts_add_session(struct buf *out, const struct receipt_facts *f)
+{
+    if (f->session_goes_on && f->session_part) {
+        buf_printf(out, "part %" PRIu64 ", and not the last", f->session_part);
+    } else if (f->session_goes_on) {
+        buf_add(out, STR("a part, and not the last"));
+    } else if (f->session_part > 1) {
+        add_last_part(out, f);
+    } else if (f->session_complete) {
+        buf_add(out, STR("complete"));
+    } else {
+        buf_add(out, STR("not complete"));
+        add_why(out, f);
     }
 }

@@ -37,6 +37,7 @@ struct receipt_facts {
     bool has_session;   /* a session_metadata receipt is there; of the last one: */
     bool session_complete;
     bool session_goes_on;                    /* it is a part, and not the last one */
+    uint64_t session_part;                   /* which part it is; 0 when it is not said */
     char session_reason[RECEIPT_REASON_MAX]; /* why it ended, cut; "" when it is not said
                                               */
     uint64_t calls_lost;                     /* calls without an answer, as it says */
@@ -62,7 +63,8 @@ MUST_CHECK int receipt_pack_check(str text, const struct receipt_watch *watch,
 void receipt_facts_add_count(struct buf *out, const struct receipt_facts *f);
 
 /* For people: "complete", or why it is not: "not complete: it ended with 'crash', 1 call
- * has no answer". Foreign bytes are escaped. */
+ * has no answer". Of a part, which one it is: one part is not the session, whatever it
+ * says of it. Foreign bytes are escaped. */
 void receipt_facts_add_session(struct buf *out, const struct receipt_facts *f);
 
 /* Is this a type that a pack may hold? */

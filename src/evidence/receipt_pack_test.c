@@ -109,6 +109,42 @@ static void test_facts(void)
     findings_release(&f);
 }
 
+static void test_one_part_is_not_the_session(void)
+{
+    static const struct {
+        const char *members, *words;
+    } rows[] = {
+        { "\"session_complete\":true", "complete" },
+        { "\"session_complete\":true,\"part\":1,\"final\":true", "complete" },
+        { "\"session_complete\":false,\"reason\":\"crash\",\"lost\":1",
+          "not complete: it ended with 'crash', 1 call has no answer" },
+        { "\"session_complete\":false,\"part\":1,\"final\":false",
+          "part 1, and not the last" },
+        { "\"session_complete\":true,\"final\":false", "a part, and not the last" },
+        { "\"session_complete\":true,\"part\":2,\"final\":true",
+          "part 2, the last; with the parts before it the session is complete" },
+        { "\"session_complete\":false,\"part\":2,\"final\":true,\"lost\":2",
+          "part 2, the last; the session is not complete: 2 calls have no answer" },
+        { "\"session_complete\":true,\"part\":-2", "complete" },
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        CLEANUP(buf_release) struct buf line = { 0 }, words = { 0 };
+        struct findings f = { 0 };
+        struct receipt_facts facts;
+
+        buf_printf(&line,
+                   "{\"receipt_id\":\"1\",\"timestamp\":\"2026-01-01\",\"type\":"
+                   "\"session_metadata\",%s}\n",
+                   rows[i].members);
+        facts = check(buf_cstr(&line), &f);
+        receipt_facts_add_session(&words, &facts);
+        ok(str_is(buf_str(&words), rows[i].words), "%s: %s", rows[i].members,
+           buf_cstr(&words));
+        findings_release(&f);
+    }
+}
+
 static void test_findings_are_bounded(void)
 {
     CLEANUP(buf_release) struct buf text = { 0 };
@@ -130,6 +166,7 @@ int main(void)
     test_types();
     test_lines();
     test_facts();
+    test_one_part_is_not_the_session();
     test_findings_are_bounded();
     return tap_done();
 }

@@ -105,6 +105,11 @@ bool report_signer_unknown(const struct report *r)
     return r->passed && r->result && r->result->key == KEY_UNKNOWN;
 }
 
+bool report_unmet(const struct report *r)
+{
+    return r->result && r->result->verdict == VERIFY_UNMET;
+}
+
 static void add_seed_digest(struct buf *b, const struct digest *d)
 {
     if (!d) {
@@ -342,6 +347,27 @@ static void put_findings(struct pretty *p, const struct verify_result *v)
         pretty_u64(p, "warnings_left_out", v->warnings_left_out);
 }
 
+/* What the caller asked for, and whether it is so. */
+static void put_requirements(struct pretty *p, const struct verify_result *v)
+{
+    pretty_array(p, "requirements");
+    for (unsigned i = 0; i < REQUIREMENTS; i++) {
+        const struct requirement *r = &v->requirements[i];
+
+        if (!r->asked)
+            continue;
+        pretty_object(p, NULL);
+        pretty_text(p, "requirement", requirement_flag((enum requirement_kind)i));
+        pretty_bool(p, "met", r->met);
+        if (r->code)
+            pretty_text(p, "code", finding_info(r->code)->name);
+        if (r->message.n)
+            pretty_string(p, "message", r->message);
+        pretty_end_object(p);
+    }
+    pretty_end_array(p);
+}
+
 static void put_stages(struct pretty *p, const struct verify_result *v)
 {
     pretty_array(p, "stages");
@@ -445,11 +471,12 @@ void report_members(struct pretty *p, const struct report *r)
     put_provenance(p, r);
     put_checks(p, r);
     put_summary(p, r);
-    pretty_bool(p, "passed", r->passed);
+    pretty_bool(p, "passed", r->passed && !report_unmet(r));
     put_findings(p, r->result);
     pretty_u64(p, "receipt_count", r->receipt_count);
     put_digest(p, "head_hash", r->head_hash);
     if (r->result) {
+        put_requirements(p, r->result);
         put_stages(p, r->result);
         put_mechanisms(p, &r->result->findings);
     }

@@ -33,7 +33,7 @@
 struct report {
     const char *verifier_name;
     char verified_at[CLOCK_TEXT];
-    bool passed;
+    bool passed;       /* its integrity is good */
     str claim_check;   /* of the attestation: PASS, FAIL, N/A; anything else is N/A */
     const char *trust; /* PASS, UNTRUSTED, NOT_EVALUATED */
 
@@ -66,6 +66,9 @@ void report_add_key_words(struct buf *out, const struct verify_result *v);
 
 /* Sound, and nobody here knows who signed it: not the same as verified. */
 bool report_signer_unknown(const struct report *r);
+
+/* Sound, and not what the caller asked for. */
+bool report_unmet(const struct report *r);
 
 /* verify_transcript.md: the same for a reader. Both times are RFC 3339. */
 struct transcript {

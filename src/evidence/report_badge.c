@@ -17,12 +17,14 @@ static const struct face *face_of(const struct report *r)
         { "TAMPERED", "tampered", "#e05d44", 66 },
     };
     static const struct face unknown = { "PASS", "sound, unknown key", "#a4761d", 126 };
+    static const struct face unmet = { "PASS", "requirement not met", "#fe7d37", 130 };
     const char *overall = report_overall(r);
     size_t i = 0;
 
+    if (strcmp(overall, "PASS") == 0 && report_unmet(r))
+        return &unmet;
     if (strcmp(overall, "PASS") == 0 && report_signer_unknown(r))
         return &unknown;
-
     while (i + 1 < COUNT(faces) && strcmp(faces[i].overall, overall) != 0)
         i++;
     return &faces[i];

@@ -72,7 +72,7 @@ static struct banner banner_of(const struct report *r)
     if (!r->passed)
         return (struct banner){ "Tampered", "--bad",
                                 "This pack is not what was signed. Do not rely on it." };
-    if (r->result->verdict == VERIFY_UNMET)
+    if (report_unmet(r))
         return (struct banner){ "Sound, but not what you asked for", "--warn",
                                 "Nothing was changed; a requirement is not met." };
     if (report_signer_unknown(r))
@@ -174,7 +174,8 @@ static void add_requirements(struct buf *out, const struct verify_result *v)
         any = true;
         buf_printf(out, "<tr><th>%s</th><td class=\"%s\">",
                    requirement_flag((enum requirement_kind)i), q->met ? "good" : "warn");
-        add_text(out, q->met ? STR("met") : q->message);
+        buf_add(out, q->met ? STR("met") : STR("not met: "));
+        add_text(out, q->message);
         buf_add(out, STR("</td></tr>\n"));
     }
     if (any)

@@ -137,13 +137,15 @@ static void views_release(struct views *v)
     buf_release(&v->transcript);
 }
 
-static void look_for(struct views *v, const char *dir, const struct digest *signer)
+static void look_with(struct views *v, const char *dir,
+                      const struct verify_options *asked)
 {
-    const struct verify_options options = { .clock = &test_clock, .signer = signer };
+    struct verify_options options = *asked;
     struct verify_result result = { 0 };
     struct err err = { 0 };
     struct report r;
 
+    options.clock = &test_clock;
     ok(verify_pack(dir, &options, &result, &err) == 0, "%s", dir);
     report_of(&r, &result, NULL);
     v->json.max = v->html.max = v->badge.max = v->transcript.max = REPORT_MAX;
@@ -156,7 +158,7 @@ static void look_for(struct views *v, const char *dir, const struct digest *sign
 
 static void look(struct views *v, const char *dir)
 {
-    look_for(v, dir, NULL);
+    look_with(v, dir, &(struct verify_options){ .signer = NULL });
 }
 
 static void test_every_view_says_the_boundary(void)
@@ -181,9 +183,23 @@ static void test_a_signer_that_nobody_knows_is_not_called_verified(void)
     ok(contains(&v.badge, ">sound, unknown key<"), "badge of an unknown signer");
     ok(contains(&v.html, "<h1>Sound &mdash; signed by a key that is not known here</h1>"),
        "page of an unknown signer");
-    look_for(&known, "tests/data/good/minimal", &key);
+    look_with(&known, "tests/data/good/minimal",
+              &(struct verify_options){ .signer = &key });
     ok(contains(&known.badge, ">verified<"), "badge of a named signer");
     ok(contains(&known.html, "<h1>Sound</h1>"), "page of a named signer");
+}
+
+static void test_what_is_not_as_asked_has_not_passed(void)
+{
+    CLEANUP(views_release) struct views v = { 0 };
+
+    look_with(&v, "tests/data/good/session-incomplete",
+              &(struct verify_options){ .require_complete = true });
+    ok(contains(&v.json, "\"passed\": false") && contains(&v.json, "\"met\": false"),
+       "JSON");
+    ok(contains(&v.json, "\"integrity_verdict\": \"PASS\""), "its integrity is good");
+    ok(contains(&v.html, "<h1>Sound, but not what you asked for</h1>"), "HTML");
+    ok(contains(&v.badge, ">requirement not met<"), "badge");
 }
 
 static void test_tampering_is_seen_in_every_view(void)
@@ -225,6 +241,7 @@ int main(void)
     test_every_required_key_is_there();
     test_every_view_says_the_boundary();
     test_a_signer_that_nobody_knows_is_not_called_verified();
+    test_what_is_not_as_asked_has_not_passed();
     test_tampering_is_seen_in_every_view();
     test_foreign_markup_is_escaped();
     test_an_invalid_manifest_still_has_a_report();

@@ -106,14 +106,26 @@ static void check_commit(struct verify *v)
                             v->options->expected_commit));
 }
 
+/* The last part alone says that the session is complete, and does not show it. */
 static void check_complete(struct verify *v)
 {
-    if (!v->result->receipts.has_session)
+    const struct receipt_facts *f = &v->result->receipts;
+
+    if (!f->has_session)
         unmet(v, REQUIRE_COMPLETE, FINDING_NONE,
               STR("no session_metadata receipt says that the session is complete"));
-    else if (!v->result->receipts.session_complete)
+    else if (f->session_goes_on)
+        unmet(v, REQUIRE_COMPLETE, FINDING_NONE,
+              STR("this is a part of its session, and not the last"));
+    else if (!f->session_complete)
         unmet(v, REQUIRE_COMPLETE, FINDING_NONE,
               STR("its session_metadata says that the session is not complete"));
+    else if (v->result->begins_late)
+        unmet(v, REQUIRE_COMPLETE, FINDING_NONE,
+              findings_text(&v->result->findings,
+                            "this is part %llu of its session; the parts before it were "
+                            "not all given, or are not all sound",
+                            (unsigned long long)f->session_part));
 }
 
 static void check_claims(struct verify *v)

@@ -377,13 +377,19 @@ static void look_up_key(struct verify *v)
 static int check_log(struct verify *v, struct err *err)
 {
     CLEANUP(packlog_release) struct packlog alone = { .parts = 0 };
+    struct packlog *parts = v->options->parts ? v->options->parts : &alone;
     const struct manifest *m = v->manifest;
+    int failed;
 
     v->result->has_log = manifest_lists(m, LOG_EVENTS_NAME) ||
                          manifest_lists(m, LOG_CHECKPOINT_NAME) ||
                          manifest_lists(m, LOG_PROOF_NAME);
-    if (v->result->has_log)
-        return packlog_check(v, v->options->parts ? v->options->parts : &alone, err);
+    if (v->result->has_log) {
+        failed = packlog_check(v, parts, err);
+        v->result->begins_late = parts->begins_late;
+        return failed;
+    }
+    v->result->begins_late = v->result->receipts.session_part > 1;
     verify_warn(v, "the pack carries no log proof: nothing shows that receipts were "
                    "not left out before it was signed");
     return packlog_check_absence(v, err);

@@ -111,6 +111,7 @@ struct verify_result {
     enum key_standing key;
     char local_id[KEYS_ID_MAX + 1]; /* of KEY_LOCAL */
     bool has_log;                   /* it lists our log files */
+    bool begins_late; /* a later part, and not all parts before it were checked with it */
 
     struct receipt_facts receipts;
     bool has_receipt_pack; /* the file could be read; then: */

@@ -130,6 +130,9 @@ run verify-pack $bad/receipt-duplicate-id --json
 json '[e for e in d["errors"] if e.get("receipt_index")==2]' "the index of the receipt"
 run verify-pack $good/claims-failed --json --require-claim-pass
 json 'd["status"]=="claim_gate_failed" and d["verdict"]=="HONEST_FAIL"' "a failed claim gate"
+run verify-pack $good/minimal --json --require-ci-binding
+json 'd["status"]=="requirement_failed" and d["verdict"]=="INSUFFICIENT_EVIDENCE"' "a requirement that is not met"
+json 'not d["passed"] and d["integrity_verdict"]=="PASS"' "is told from integrity"
 run verify-pack "$work/absent" --json
 exits 3 "JSON of no pack"
 json 'd["status"]=="error" and "No such file" in d["error"]' "is an error"
