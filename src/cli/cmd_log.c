@@ -82,6 +82,21 @@ static void print_facts(const struct logcheck *c, const struct keys *keys)
                              : "remembers signing this log");
 }
 
+static const char *boundary_of(const struct logcheck *c)
+{
+    switch (logcheck_verdict_of(c)) {
+    case LOGCHECK_SOUND:
+        return VERIFY_BOUNDARY;
+    case LOGCHECK_MENDABLE:
+        return "this shows what crossed the proxy and that the signed events were not "
+               "changed since; " VERIFY_LIMITS;
+    case LOGCHECK_DAMAGED:
+        break;
+    }
+    return "this shows that the log is not what was written and signed; it does not show "
+           "who changed it, nor what crossed the proxy";
+}
+
 static void print_text(const struct logcheck *c, const struct keys *keys)
 {
     static const struct {
@@ -102,7 +117,7 @@ static void print_text(const struct logcheck *c, const struct keys *keys)
            paint(stdout, PAINT_END));
     print_findings(c);
     print_facts(c, keys);
-    printf("\n%s\n", VERIFY_BOUNDARY);
+    printf("\n%s\n", boundary_of(c));
 }
 
 static void add_findings(struct pretty *p, const struct logcheck *c)
@@ -151,7 +166,7 @@ static void print_json(const struct logcheck *c)
     pretty_bool(&p, "remembered", c->remembered);
     pretty_u64(&p, "finding_count", c->findings);
     add_findings(&p, c);
-    pretty_text(&p, "boundary", VERIFY_BOUNDARY);
+    pretty_text(&p, "boundary", boundary_of(c));
     pretty_end_object(&p);
     buf_add_char(&out, '\n');
     fwrite(out.p, 1, out.n, stdout);

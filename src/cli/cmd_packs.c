@@ -215,7 +215,7 @@ static void show_text(const struct pack_view *v, const struct verify_result *r)
         printf("  %s " STR_FMT "\n", finding_info(r->findings.items[i].code)->name,
                STR_ARG(r->findings.items[i].message));
     pack_view_print(v, r);
-    printf("\n%s\n", VERIFY_BOUNDARY);
+    printf("\n%s\n", verify_boundary(r->verdict));
 }
 
 static void show_json(const struct pack_view *v, const struct verify_result *r)

@@ -195,7 +195,7 @@ static void print_text(const char *dir, const struct verify_result *v)
     put_requirements(v);
     for (size_t i = 0; i < v->warning_count; i++)
         printf("note: " STR_FMT "\n", STR_ARG(v->warnings[i]));
-    puts(VERIFY_BOUNDARY);
+    puts(verify_boundary(v->verdict));
 }
 
 static const char *status_of(const struct verify_result *v)
@@ -276,7 +276,7 @@ static void add_json(struct pretty *p, const struct ordered_pack *pack, str miss
     put_json_signer(p, v);
     if (v->receipts.has_session)
         put_json_session(p, &v->receipts);
-    pretty_text(p, "boundary", VERIFY_BOUNDARY);
+    pretty_text(p, "boundary", verify_boundary(v->verdict));
     report_members(p, r);
     pretty_end_object(p);
 }

@@ -105,6 +105,11 @@ bool report_signer_unknown(const struct report *r)
     return r->passed && r->result && r->result->key == KEY_UNKNOWN;
 }
 
+const char *report_boundary(const struct report *r)
+{
+    return verify_boundary(r->passed ? VERIFY_SOUND : VERIFY_TAMPERED);
+}
+
 bool report_unmet(const struct report *r)
 {
     return r->result && r->result->verdict == VERIFY_UNMET;
@@ -446,7 +451,7 @@ static void put_scope(struct pretty *p, const struct report *r)
     pretty_end_object(p);
     put_list(p, "proves", r->passed ? intact : broken);
     put_list(p, "does_not_prove", not_proven);
-    pretty_text(p, "note", VERIFY_BOUNDARY);
+    pretty_text(p, "note", report_boundary(r));
     pretty_end_object(p);
 }
 

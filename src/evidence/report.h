@@ -67,6 +67,9 @@ void report_add_key_words(struct buf *out, const struct verify_result *v);
 /* Sound, and nobody here knows who signed it: not the same as verified. */
 bool report_signer_unknown(const struct report *r);
 
+/* What the verdict shows, and what it does not. */
+const char *report_boundary(const struct report *r);
+
 /* Sound, and not what the caller asked for. */
 bool report_unmet(const struct report *r);
 

@@ -217,9 +217,8 @@ void report_add_html(struct buf *out, const struct report *r, const char *name)
     add_facts(out, r);
     add_stages(out, r->result);
     add_warnings(out, r->result);
-    buf_add(
-        out,
-        STR("<section><h2>What this shows</h2><p class=\"soft\">In short: " VERIFY_BOUNDARY
-            ".</p></section>\n"
-            "</main>\n</body>\n</html>\n"));
+    buf_printf(out,
+               "<section><h2>What this shows</h2><p class=\"soft\">In short: %s."
+               "</p></section>\n</main>\n</body>\n</html>\n",
+               report_boundary(r));
 }

@@ -213,6 +213,11 @@ static void test_tampering_is_seen_in_every_view(void)
        "HTML");
     ok(contains(&v.badge, ">tampered<"), "badge");
     ok(contains(&v.transcript, "E_MANIFEST_TAMPER"), "transcript");
+    ok(!contains(&v.json, VERIFY_BOUNDARY) && contains(&v.json, VERIFY_BOUNDARY_TAMPERED),
+       "JSON does not say that nothing was changed");
+    ok(!contains(&v.html, VERIFY_BOUNDARY) && contains(&v.html, VERIFY_BOUNDARY_TAMPERED),
+       "nor HTML");
+    ok(!contains(&v.transcript, VERIFY_BOUNDARY), "nor the transcript");
 }
 
 /* The manifest of this pack holds markup where names should be. */

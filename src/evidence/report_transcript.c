@@ -79,8 +79,10 @@ void report_add_transcript(struct buf *out, const struct transcript *t)
     add_table(out, t);
     if (t->report->result)
         add_findings(out, t->report->result);
-    buf_add(out, STR("## What this means\n\nIn short: " VERIFY_BOUNDARY ".\n\n"
-                     "To check this pack: `assay verify-pack DIR`.\n\n"));
+    buf_printf(out,
+               "## What this means\n\nIn short: %s.\n\n"
+               "To check this pack: `assay verify-pack DIR`.\n\n",
+               report_boundary(t->report));
     buf_printf(out, "Written by %s %s at %.24s.\n", t->report->verifier_name,
                ASSAY_VERSION, t->report->verified_at);
 }

@@ -477,6 +477,11 @@ int verify_pack(const char *dir, const struct verify_options *options,
     return run(&v, dir, err);
 }
 
+const char *verify_boundary(enum verify_verdict verdict)
+{
+    return verdict == VERIFY_TAMPERED ? VERIFY_BOUNDARY_TAMPERED : VERIFY_BOUNDARY;
+}
+
 void verify_result_release(struct verify_result *r)
 {
     manifest_release(&r->manifest);

@@ -33,9 +33,16 @@
 struct err;
 struct packlog;
 
+/* What sound evidence shows, and what it does not. */
+#define VERIFY_LIMITS                                                                    \
+    "it does not show that the server told the truth, nor calls that went around the "   \
+    "proxy"
 #define VERIFY_BOUNDARY                                                                  \
-    "this shows what crossed the proxy and that the record was not changed since; it "   \
-    "does not show that the server told the truth, nor calls that went around the proxy"
+    "this shows what crossed the proxy and that the record was not changed "             \
+    "since; " VERIFY_LIMITS
+#define VERIFY_BOUNDARY_TAMPERED                                                         \
+    "this shows that the pack is not what was signed; it does not show who changed it, " \
+    "nor what crossed the proxy"
 
 #define SIGNATURE_NAME      "pack_signature.sig"
 #define LOG_EVENTS_NAME     "log_events.jsonl"
@@ -94,6 +101,9 @@ enum key_standing {
     KEY_LOCAL,   /* in the local key directory */
     KEY_PINNED,  /* named by --signer or by an allow-list */
 };
+
+/* What such an answer shows: VERIFY_BOUNDARY, or of a tampered pack the other one. */
+const char *verify_boundary(enum verify_verdict verdict);
 
 /* All zero is the empty one; release it whatever verify_pack() returned. */
 struct verify_result {

@@ -106,6 +106,7 @@ says "log rebuild" "and what to do"
 run log verify --audit-dir "$audit"
 exits 1 "without tiles the log is not tidy"
 prints "SOUND, but not tidy" "but sound"
+prints "that the signed events were not changed since" "which is said of what is signed"
 run log rebuild --audit-dir "$audit"
 exits 0 "rebuild"
 check "the tiles are identical" diff -r "$work/tile" "$audit/log/tile"
@@ -118,6 +119,8 @@ damaged() { # WORDS WHAT
     exits 2 "$2"
     prints "$1" "$2: $1"
     check "$2: this machine does not agree" sh -c '! grep -q "and agrees" "$1"' - "$work/out"
+    prints "this shows that the log is not what was written and signed;" "$2: what that shows"
+    check "$2: not that it was not changed" sh -c '! grep -q "not changed" "$1"' - "$work/out"
     restore
 }
 head -n -3 "$segment" >"$work/s" && cp "$work/s" "$segment"
@@ -135,6 +138,8 @@ damaged "does not continue the event before it" "a digit changed"
 rm "$segment"
 damaged "602 events were signed, 0 could be checked" "the segment removed"
 sed -i 's/^602$/601/' "$audit/log/checkpoint"
+run log verify --audit-dir "$audit" --json
+prints '"boundary": "this shows that the log is not what was written' "JSON says what is shown, too"
 damaged "not signed by the key of this log" "checkpoint edited"
 check "another log" env ASSAY_HOME="$work/other" "$make_log" "$work/b" 3 100
 cp "$work/b/log/checkpoint" "$audit/log/checkpoint"

@@ -5,6 +5,7 @@
 good=tests/data/good bad=tests/data/bad
 key=46f6ab042566114ebf8c2a494f13e8a3b66c456b14ae64b1e11282e511d58a60
 boundary="it does not show that the server told the truth"
+tampered="this shows that the pack is not what was signed; it does not show who changed it"
 
 copy() { # DIR: a copy of the minimal pack that a row may spoil
     rm -rf "$work/pack"
@@ -54,7 +55,8 @@ prints "E_DUPLICATE_ID receipt 2" "the inner error"
 prints "E_MANIFEST_TAMPER the receipts' integrity is FAIL" "and that of the pack"
 prints "  means  " "what it means"
 prints "  do     " "what to do"
-prints "$boundary" "and what is not shown"
+prints "$tampered" "and what that shows"
+check "not that it was not changed" sh -c '! grep -q "was not changed" "$1"' - "$work/out"
 
 # a key in the local directory is known
 mkdir -p "$ASSAY_HOME/keys" && chmod 700 "$ASSAY_HOME" "$ASSAY_HOME/keys"
@@ -125,6 +127,7 @@ json 'd["report_id"].startswith("vr_") and len(d["checks"])>=10' "the whole repo
 run verify-pack $bad/path-traversal --json
 exits 2 "JSON of a tampered pack"
 json 'd["status"]=="failed" and d["verdict"]=="TAMPERED"' "its status"
+json 'd["boundary"].startswith("'"$tampered"'") and d["scope"]["note"]==d["boundary"]' "what it shows"
 json '[e for e in d["errors"] if e["code"]=="E_PATH_ESCAPE" and e["field"]=="../../../etc/passwd"]' "its finding"
 run verify-pack $bad/receipt-duplicate-id --json
 json '[e for e in d["errors"] if e.get("receipt_index")==2]' "the index of the receipt"
