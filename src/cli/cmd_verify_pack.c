@@ -157,13 +157,29 @@ static void put_facts(const struct verify_result *v)
     }
 }
 
-static void put_finding(const struct finding *f)
+/* All findings with this code, and then what it means. */
+static void put_code(const struct findings *f, enum finding_code code)
 {
-    const struct finding_info *info = finding_info(f->code);
+    const struct finding_info *info = finding_info(code);
 
-    printf("\n%s%s%s ", paint(stdout, PAINT_RED), info->name, paint(stdout, PAINT_END));
-    fwrite(f->message.p, 1, f->message.n, stdout);
-    printf("\n  means  %s\n  do     %s\n", info->meaning, info->advice);
+    puts("");
+    for (size_t i = 0; i < f->count; i++) {
+        if (f->items[i].code != code)
+            continue;
+        printf("%s%s%s ", paint(stdout, PAINT_RED), info->name, paint(stdout, PAINT_END));
+        printf(STR_FMT "\n", STR_ARG(f->items[i].message));
+    }
+    printf("  means  %s\n  do     %s\n", info->meaning, info->advice);
+}
+
+static void put_findings(const struct findings *f)
+{
+    for (size_t i = 0; i < f->count; i++) {
+        if (findings_first(f, i))
+            put_code(f, f->items[i].code);
+    }
+    if (f->left_out)
+        printf("\nand %" PRIu64 " more\n", f->left_out);
 }
 
 static void put_requirements(const struct verify_result *v)
@@ -188,10 +204,7 @@ static void print_text(const char *dir, const struct verify_result *v)
 {
     put_verdict(dir, v);
     put_facts(v);
-    for (size_t i = 0; i < v->findings.count; i++)
-        put_finding(&v->findings.items[i]);
-    if (v->findings.left_out)
-        printf("\nand %llu more\n", (unsigned long long)v->findings.left_out);
+    put_findings(&v->findings);
     put_requirements(v);
     for (size_t i = 0; i < v->warning_count; i++)
         printf("note: " STR_FMT "\n", STR_ARG(v->warnings[i]));

@@ -169,6 +169,15 @@ bool findings_have(const struct findings *f, enum finding_code code, const char 
     return false;
 }
 
+bool findings_first(const struct findings *f, size_t at)
+{
+    size_t i = 0;
+
+    while (f->items[i].code != f->items[at].code)
+        i++;
+    return i == at;
+}
+
 bool findings_about(const struct findings *f, str field)
 {
     for (size_t i = 0; i < f->count; i++) {

@@ -99,6 +99,8 @@ void findings_add(struct findings *f, const struct finding *like, const char *fm
 
 /* Does one of them have this code and, unless `field` is NULL, this field? */
 bool findings_have(const struct findings *f, enum finding_code code, const char *field);
+/* Is the one at `at` the first with its code? What a code means is said once. */
+bool findings_first(const struct findings *f, size_t at);
 bool findings_about(const struct findings *f, str field);
 
 /* A finished sentence in f's own memory. */

@@ -140,19 +140,31 @@ static void add_facts(struct buf *out, const struct report *r)
     buf_add(out, STR("</table></section>\n"));
 }
 
+/* All findings with this code, and then what it means. */
+static void add_code(struct buf *out, const struct findings *f, enum finding_code code)
+{
+    const struct finding_info *info = finding_info(code);
+
+    buf_add(out, STR("<li>"));
+    for (size_t i = 0; i < f->count; i++) {
+        if (f->items[i].code != code)
+            continue;
+        buf_printf(out, "<code class=\"bad\">%s</code> ", info->name);
+        add_text(out, f->items[i].message);
+        buf_add(out, STR("<br>\n"));
+    }
+    buf_printf(out, "<span class=\"soft\">It means: %s. What to do: %s.</span></li>\n",
+               info->meaning, info->advice);
+}
+
 static void add_findings(struct buf *out, const struct findings *f)
 {
     if (!f->count)
         return;
     buf_add(out, STR("<section><h2>What is wrong</h2><ul>\n"));
     for (size_t i = 0; i < f->count; i++) {
-        const struct finding_info *info = finding_info(f->items[i].code);
-
-        buf_printf(out, "<li><code class=\"bad\">%s</code> ", info->name);
-        add_text(out, f->items[i].message);
-        buf_printf(out,
-                   "<br><span class=\"soft\">It means: %s. What to do: %s.</span></li>\n",
-                   info->meaning, info->advice);
+        if (findings_first(f, i))
+            add_code(out, f, f->items[i].code);
     }
     buf_add(out, STR("</ul>"));
     if (f->left_out)

@@ -58,6 +58,17 @@ prints "  do     " "what to do"
 prints "$tampered" "and what that shows"
 check "not that it was not changed" sh -c '! grep -q "was not changed" "$1"' - "$work/out"
 
+cp -R $good/minimal "$work/many" && for f in receipt_pack.jsonl verify_report.json verify_transcript.md; do
+    echo >>"$work/many/$f"
+done
+run verify-pack "$work/many" --html "$work/many.html"
+exits 2 "a pack with many faults"
+check "lists them all" [ "$(grep -c '^E_MANIFEST_TAMPER ' "$work/out")" -ge 3 ]
+check "and says once what that means" [ "$(grep -c '^  means  the pack is not what' "$work/out")" -eq 1 ]
+check "and once what to do" [ "$(grep -c '^  do  ' "$work/out")" -eq "$(grep -c '^  means  ' "$work/out")" ]
+check "the page lists them all" [ "$(grep -c '>E_MANIFEST_TAMPER<' "$work/many.html")" -ge 3 ]
+check "and says it once" [ "$(grep -c 'It means: the pack is not what' "$work/many.html")" -eq 1 ]
+
 # a key in the local directory is known
 mkdir -p "$ASSAY_HOME/keys" && chmod 700 "$ASSAY_HOME" "$ASSAY_HOME/keys"
 python3 - "$good/minimal" "$ASSAY_HOME/keys" <<'PY'
