@@ -292,9 +292,10 @@ static int add_consistency(struct buf *out, const struct proven *proven, const c
         return -1;
     proven_add_consistency(out, proven, origin.name);
     if (proven->note.n == 0)
-        diag_say("no checkpoint of exactly %" PRIu64 " events was signed; the last lines "
+        diag_say("no checkpoint of exactly %" PRIu64
+                 " event%s was signed; the last lines "
                  "are not a signed note",
-                 proven->size);
+                 proven->size, plural(proven->size));
     return 0;
 }
 

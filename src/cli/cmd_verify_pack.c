@@ -413,7 +413,7 @@ static enum exit_code answer(struct batch *b, const struct ordered_pack *pack,
 /* What the parts of a session are together; nothing to say of a session in one part. */
 static void print_session(const struct ordered_pack *packs, size_t count, str missing)
 {
-    if (!packs[0].has_place || (count == 1 && missing.n == 0))
+    if (!packs[0].has_place || (packs[count - 1].place.part == 1 && missing.n == 0))
         return;
     puts("");
     put(str_from(packs[0].place.session));

@@ -162,13 +162,15 @@ void pack_view_print_line(const struct pack_view *v)
     CLEANUP(buf_release) struct buf ended = { 0 };
     CLEANUP(buf_release) struct buf complete = { 0 };
     uint64_t record = v->has_metadata && v->manifest.receipt_count; /* the session's */
+    uint64_t count = v->manifest.receipt_count - record;
+    char what[16];
 
     diag_escape(&session, v->manifest.run_id);
     diag_escape(&ended, v->manifest.timestamp_end);
     add_completeness(&complete, v);
+    snprintf(what, sizeof(what), "%s%s", record ? "call" : "receipt", plural(count));
     printf("%s  %s  %8" PRIu64 " %-8s  %s  %s\n", base_name(v->path), buf_cstr(&ended),
-           v->manifest.receipt_count - record, record ? "calls" : "receipts",
-           buf_cstr(&session), buf_cstr(&complete));
+           count, what, buf_cstr(&session), buf_cstr(&complete));
 }
 
 static void print_fact(const char *name, str value)
@@ -215,17 +217,27 @@ static bool has_reason(const struct json *j)
            json_string_is(j, json_member(j, JSON_ROOT, STR("outcome")), STR("denied"));
 }
 
+/* A call that was denied took no time. */
+static void print_duration(const struct json *j)
+{
+    bool known = json_is(j, json_member(j, JSON_ROOT, STR("duration_ms")), JSON_NUMBER);
+
+    print_cell(j, "duration_ms", 8);
+    printf("%s  ", known ? "ms" : "  ");
+}
+
 static void print_receipt(const struct json *j)
 {
+    CLEANUP(buf_release) struct buf tool = { .max = 4096 };
+
     print_cell(j, "seq", 6);
     print_cell(j, "timestamp", 24);
     print_cell(j, "outcome", -10);
     print_cell(j, "policy_verdict", -10);
-    print_cell(j, "duration_ms", 8);
-    printf("ms  ");
+    print_duration(j);
     print_cell(j, "receipt_id", -20);
-    print_cell(j, "tool_name", 0);
-    printf("\n");
+    add_value(&tool, j, "tool_name");
+    printf("%s\n", buf_cstr(&tool));
     if (has_reason(j))
         print_reason(j);
 }

@@ -282,10 +282,9 @@ static void tell_missing(struct investigation_check *c, struct kept *k)
 {
     if (k->missing)
         find(c,
-             "the payloads of %" PRIu64
-             " messages of %s are missing, the first is that of "
+             "payloads of %" PRIu64 " message%s of %s are missing, the first is that of "
              "event %" PRIu64,
-             k->missing, k->session, k->missing_at);
+             k->missing, plural(k->missing), k->session, k->missing_at);
     k->missing = 0;
 }
 

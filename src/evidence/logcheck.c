@@ -88,8 +88,8 @@ void logcheck_next_checkpoint(struct walk *w)
             continue;
         if (c.size < w->range.size) {
             logcheck_find(w, LOGCHECK_CHECKPOINT,
-                          "a checkpoint of %" PRIu64 " events stands after a larger one",
-                          c.size);
+                          "a checkpoint of %" PRIu64 " event%s stands after a larger one",
+                          c.size, plural(c.size));
             continue;
         }
         w->next = c;
@@ -108,8 +108,8 @@ static void compare_root(struct walk *w, const struct checkpoint *c, const char 
 
     if (!digest_equal(&root, &c->root))
         logcheck_find(w, LOGCHECK_ROOT,
-                      "%s of %" PRIu64 " events was signed over other events", which,
-                      c->size);
+                      "%s of %" PRIu64 " event%s was signed over other events", which,
+                      c->size, plural(c->size));
     else if (c->size > w->out->signed_size)
         w->out->signed_size = c->size;
 }

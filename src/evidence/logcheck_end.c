@@ -20,14 +20,15 @@ static void check_end(struct walk *w)
     }
     if (size < most)
         logcheck_find(w, LOGCHECK_SHORT,
-                      "%" PRIu64 " events were signed, %" PRIu64
+                      "%" PRIu64 " event%s signed, %" PRIu64
                       " could be checked: the rest was cut off or lies behind the damage",
-                      most, size);
+                      most, most == 1 ? " was" : "s were", size);
     if (w->out->remembered && w->remembered.size > size && sound)
         logcheck_find(w, LOGCHECK_ROLLBACK,
-                      "this machine signed %" PRIu64 " events of this log, %" PRIu64
-                      " are here: it was rolled back, restored or copied",
-                      w->remembered.size, size);
+                      "this machine signed %" PRIu64 " event%s of this log, %" PRIu64
+                      " %s here: it was rolled back, restored or copied",
+                      w->remembered.size, plural(w->remembered.size), size,
+                      size == 1 ? "is" : "are");
 }
 
 /* A recorder signs within a second of writing; what is older should be signed. */
@@ -40,20 +41,26 @@ static void check_signed(struct walk *w)
         return;
     if (w->out->signed_size == 0) {
         logcheck_find(w, LOGCHECK_UNSIGNED,
-                      "no signature covers these %" PRIu64
-                      " events: anyone may have written them",
-                      size);
+                      "no signature covers the log's %" PRIu64
+                      " event%s: anyone may have written %s",
+                      size, plural(size), size == 1 ? "it" : "them");
         return;
     }
     if (unsigned_events == 0 || !w->options->clock ||
         clock_now(w->options->clock) - w->last_ts < SIGN_WITHIN)
         return;
     clock_format(ts, w->last_ts);
-    logcheck_find(w, LOGCHECK_PENDING,
-                  "the last %" PRIu64
-                  " events, up to %.*s, are not signed: their recorder died, or "
-                  "somebody added them; the next recorder signs what it finds",
-                  unsigned_events, CLOCK_TEXT, ts);
+    if (unsigned_events == 1)
+        logcheck_find(w, LOGCHECK_PENDING,
+                      "the last event, of %.*s, is not signed: its recorder died, or "
+                      "somebody added it; the next recorder signs what it finds",
+                      CLOCK_TEXT, ts);
+    else
+        logcheck_find(w, LOGCHECK_PENDING,
+                      "the last %" PRIu64
+                      " events, up to %.*s, are not signed: their recorder died, or "
+                      "somebody added them; the next recorder signs what it finds",
+                      unsigned_events, CLOCK_TEXT, ts);
 }
 
 /* One of the two places that a signature is kept in is gone. */

@@ -576,9 +576,50 @@ static void test_many_findings(void)
     lab_remove(&l);
 }
 
+static int64_t an_hour_later(void *ctx)
+{
+    (void)ctx;
+    return clock_now(&clock_system) + 3600000;
+}
+
+/* The recorder died after it wrote these, and before it signed them. */
+static bool leave_unsigned(const struct lab *l, int events, struct err *err)
+{
+    struct log *log = lab_open(l, err);
+    bool good =
+        log && lab_append(log, 0, NULL, err) == 0 && log_checkpoint(log, true, err) == 0;
+
+    for (int i = 1; good && i <= events; i++)
+        good = lab_append(log, i, NULL, err) == 0;
+    if (log)
+        log_abandon(log);
+    return good;
+}
+
+static void test_one_event_is_counted_as_one(void)
+{
+    static const char *const words[] = { "the last event, of 2",
+                                         "the last 2 events, up" };
+    static struct logcheck c;
+    const struct clock later = { an_hour_later, NULL };
+
+    for (int i = 0; i < 2; i++) {
+        struct lab l = lab_make();
+        struct logcheck_options options = { .keys = &l.keys, .clock = &later };
+        struct err err = { 0 };
+
+        ok(leave_unsigned(&l, i + 1, &err), "%d not signed %s", i + 1, err.msg);
+        ok(logcheck_run(&c, l.audit, &options, &err) == 0 && c.findings == 1 &&
+               strncmp(c.finding[0].message, words[i], strlen(words[i])) == 0,
+           "%s", c.finding[0].message);
+        lab_remove(&l);
+    }
+}
+
 int main(void)
 {
     test_cases();
+    test_one_event_is_counted_as_one();
     test_verdicts();
     test_without_memory();
     test_no_log();

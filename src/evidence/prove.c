@@ -56,8 +56,8 @@ static int inclusion(struct source *s, struct proven *p, struct err *err)
     if (p->index >= s->newest.size)
         return err_set(err, ERR_NOTFOUND,
                        "event %" PRIu64 " is not in the newest checkpoint, which covers "
-                       "%" PRIu64 " events",
-                       p->index, s->newest.size);
+                       "%" PRIu64 " event%s",
+                       p->index, s->newest.size, plural(s->newest.size));
     p->size = s->newest.size;
     p->root = s->newest.root;
     return tree_prove_inclusion(&s->hashes, p->index, p->size, &p->proof, err);
@@ -117,8 +117,8 @@ static int consistency(struct source *s, struct proven *p, struct err *err)
         p->size = s->newest.size;
     if (p->size > s->newest.size)
         return err_set(err, ERR_NOTFOUND,
-                       "the newest checkpoint covers %" PRIu64 " events, not %" PRIu64,
-                       s->newest.size, p->size);
+                       "the newest checkpoint covers %" PRIu64 " event%s, not %" PRIu64,
+                       s->newest.size, plural(s->newest.size), p->size);
     if (p->index == 0 || p->index > p->size)
         return err_set(err, ERR_FORMAT, "the older size must be from 1 to %" PRIu64,
                        p->size);

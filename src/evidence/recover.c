@@ -124,8 +124,8 @@ static int shorter_than(const struct checkpoint *c, struct err *err)
 {
     return err_set(err, ERR_DAMAGE,
                    "the log is shorter than its signed checkpoint of %" PRIu64
-                   " events: its end was cut off. Nothing is written",
-                   c->size);
+                   " event%s: its end was cut off. Nothing is written",
+                   c->size, plural(c->size));
 }
 
 /* Read the line before the checkpoint's size; the state then stands right behind it. */
@@ -414,8 +414,8 @@ static int adopt(struct log *log, const struct checkpoint *c, struct head_state 
     if (s->size < c->size && w.torn)
         return err_set(err, ERR_DAMAGE,
                        "event %" PRIu64 " is damaged, and it lies before the signed "
-                       "checkpoint of %" PRIu64 " events. Nothing is written",
-                       s->size, c->size);
+                       "checkpoint of %" PRIu64 " event%s. Nothing is written",
+                       s->size, c->size, plural(c->size));
     if (s->size < c->size)
         return shorter_than(c, err);
     if (w.torn && w.next != UINT64_MAX && log->crashed && !log->mending)

@@ -211,8 +211,9 @@ static void compare_receipts(struct verify *v)
     if (r->count != m->receipt_count)
         verify_add(v, FINDING_PACK_OMISSION, STAGE_RECEIPTS,
                    STR("receipt_count_expected"),
-                   "the manifest counts %llu receipts, the file holds %llu",
-                   (unsigned long long)m->receipt_count, (unsigned long long)r->count);
+                   "the manifest counts %llu receipt%s, the file holds %llu",
+                   (unsigned long long)m->receipt_count, plural(m->receipt_count),
+                   (unsigned long long)r->count);
     if (!str_is(m->receipt_integrity, found))
         verify_add(v, FINDING_MANIFEST_TAMPER, STAGE_RECEIPTS, STR("receipt_integrity"),
                    "the receipts' integrity is %s, the attestation says %s", found,

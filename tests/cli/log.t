@@ -150,7 +150,7 @@ printf 'half a note' >>"$audit/log/checkpoints"
 damaged "half a note" "a torn list of checkpoints"
 
 rm -rf "$audit/log/checkpoint" "$audit/log/checkpoints" "$audit/log/head" "$audit/log/tile"
-damaged "no signature covers these 602 events" "every signature removed"
+damaged "no signature covers the log's 602 events" "every signature removed"
 for gone in checkpoint checkpoints; do
     rm "$audit/log/$gone"
     run log verify "$audit"

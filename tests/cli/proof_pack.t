@@ -139,6 +139,7 @@ found = json.load(open(sys.argv[1]))["receipts"]
 sys.exit([r["receipt_id"] for r in found] != [sys.argv[2]])' "$work/out" "$receipt"
 run packs show "$dead" --audit-dir "$dir"
 prints "recorder_lost" "why a call has no answer"
+check "no blanks at the ends of a line" sh -c '! grep -q " \$" "$1"' - "$work/out"
 for id in mtc_0000000000000000 '' '"'; do
     run packs show "$id" --audit-dir "$dir"
     exits 3 "an id that nothing has: '$id'"

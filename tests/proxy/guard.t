@@ -162,6 +162,7 @@ def case_last_line(c):
     receipt = one.receipts()[0]
     tap.ok(receipt["policy_reason"] and f"{receipt['policy_ref']}: {receipt['policy_reason']}\n" in shown,
            "`packs show` says why it was denied", shown, receipt)
+    tap.ok(" denied " in shown and "- ms" not in shown, "and no time that it took", shown)
 
 
 def case_large(c):
