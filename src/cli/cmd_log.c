@@ -299,6 +299,29 @@ static int add_consistency(struct buf *out, const struct proven *proven, const c
     return 0;
 }
 
+/* Add what helps, which is what `log verify` finds out: bad tiles can be made anew only
+ * from good events. */
+static void advise(const char *dir, struct err *err)
+{
+    static struct logcheck c;
+    struct err why = *err, ignored = { .code = ERR_NONE };
+    struct keys keys;
+    struct logcheck_options options = {
+        .keys = keys_open(&keys, NULL, &ignored) == 0 ? &keys : NULL,
+        .clock = &clock_system,
+    };
+
+    if (err->code != ERR_DAMAGE || logcheck_run(&c, dir, &options, &ignored) < 0)
+        return;
+    if (logcheck_verdict_of(&c) == LOGCHECK_DAMAGED)
+        err_set(err, why.code,
+                "%s; the log is damaged, and that cannot be mended: 'assay log verify' "
+                "says where",
+                why.msg);
+    else
+        err_set(err, why.code, "%s; 'assay log rebuild' writes them anew", why.msg);
+}
+
 /* What the caller asks to be proven. */
 struct question {
     bool inclusion;
@@ -313,8 +336,10 @@ static enum exit_code prove(const char *dir, const struct question *q, bool json
     int r = q->inclusion ? prove_inclusion(&proven, dir, q->seq, &err)
                          : prove_consistency(&proven, dir, q->from, q->to, &err);
 
-    if (r < 0)
+    if (r < 0) {
+        advise(dir, &err);
         return command_fail_as(&log_prove, json, &err);
+    }
     if (json)
         add_json(&out, &proven, q->inclusion);
     else if (q->inclusion)

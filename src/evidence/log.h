@@ -160,7 +160,7 @@ MUST_CHECK int log_rotate_key(struct log *log, const struct signer *next,
 
 /* `assay log rebuild`: make anew what is derived (head, tiles, missing lock files) from
  * the segments and the signed checkpoints. Adds no event and needs no key. *events is how
- * many the log has. */
+ * many the log has. When the events are not those that were signed, the tiles stay. */
 MUST_CHECK int log_rebuild(const struct log_options *options, uint64_t *events,
                            struct err *err);
 

@@ -475,8 +475,8 @@ static int put_proof(struct proofs *p, size_t i, const struct checkpoint *checkp
 
     if (!tree_set_holds(&p->sets[i], checkpoint->size, hashes, &checkpoint->root))
         return err_set(err, ERR_DAMAGE,
-                       "the tiles of the log do not lead to its checkpoint; "
-                       "`assay log rebuild` makes them anew");
+                       "the tiles of the log do not lead to its checkpoint; `assay log "
+                       "verify` says whether `assay log rebuild` can mend that");
     if (staging_add(staging, LOG_CHECKPOINT_NAME, note, err) < 0)
         return -1;
     return write_proof(staging, checkpoint->size, hashes, err);

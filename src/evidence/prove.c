@@ -29,11 +29,8 @@ static int check_tiles(struct source *s, struct err *err)
     if (tree_root(&s->hashes, s->newest.size, &root, &bad) == 0 &&
         digest_equal(&root, &s->newest.root))
         return 0;
-    return err_set(
-        err, ERR_DAMAGE,
-        "the tiles do not give the signed root%s%s; 'assay log rebuild' writes them "
-        "anew",
-        bad.msg[0] ? ": " : "", bad.msg);
+    return err_set(err, ERR_DAMAGE, "the tiles do not give the signed root%s%s",
+                   bad.msg[0] ? ": " : "", bad.msg);
 }
 
 static int source_open(struct source *s, const char *audit_dir, struct buf *note,

@@ -328,6 +328,34 @@ int log_checkpoint(struct log *log, bool wait, struct err *err)
     return publish_locked(&p, wait, err);
 }
 
+static int put_in_place(const struct publication *p, const char *tiles, struct err *err)
+{
+    if (file_remove_tree(tiles, err) < 0)
+        return -1;
+    if (rename(p->x.tile_dir, tiles) < 0)
+        return err_errno(err, "cannot rename '%s'", p->x.tile_dir);
+    return file_sync_dir(p->x.log->log_dir, err);
+}
+
+/* Beside the old ones: of a log whose events were changed, those are all that still
+ * proves what was signed. */
+static int rebuild_tiles(struct publication *p, struct segment_place *place,
+                         struct err *err)
+{
+    const char *log_dir = p->x.log->log_dir;
+    char tiles[FILE_PATH_MAX];
+    struct err ignored;
+
+    if (path_join(tiles, log_dir, "tile", err) < 0 ||
+        path_join(p->x.tile_dir, log_dir, "tile.new", err) < 0)
+        return -1;
+    if (extend_anew(&p->x, place, err) == 0)
+        return put_in_place(p, tiles, err);
+    if (file_remove_tree(p->x.tile_dir, &ignored) < 0)
+        return -1;
+    return err_wrap(err, "the tiles stay as they are");
+}
+
 /* The head by recovery, the tiles by reading every line. */
 static int rebuild(struct publication *p, uint64_t *events, struct err *err)
 {
@@ -335,15 +363,14 @@ static int rebuild(struct publication *p, uint64_t *events, struct err *err)
     struct log *log = p->x.log;
     int result;
 
-    if (find_tiles(p, err) < 0 || origin_read(&log->origin, log->log_dir, err) < 0 ||
-        log_lock(log, err) < 0)
+    if (origin_read(&log->origin, log->log_dir, err) < 0 || log_lock(log, err) < 0)
         return -1;
     result = log_recover(log, err);
     *events = log->state.size;
     log_unlock(log);
     if (result < 0 ||
         origin_checkpoint(&log->origin, log->log_dir, &p->x.newest, NULL, err) < 0 ||
-        extend_anew(&p->x, &place, err) < 0)
+        rebuild_tiles(p, &place, err) < 0)
         return -1;
     head_set_published(&log->head, &place);
     return 0;

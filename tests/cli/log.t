@@ -113,6 +113,21 @@ check "the tiles are identical" diff -r "$work/tile" "$audit/log/tile"
 run log verify --audit-dir "$audit"
 exits 0 "and all is well"
 
+sed -i '300s/"mark":298/"mark":299/' "$segment"
+run log prove --audit-dir "$audit" 5
+exits 0 "events that were changed: the tiles still prove what was signed"
+run log rebuild --audit-dir "$audit"
+exits 2 "events that were changed: nothing is rebuilt from them"
+says "the tiles stay as they are: event 300 does not continue" "and why"
+check "so they are as they were" diff -r "$work/tile" "$audit/log/tile"
+check "and nothing else is left" test ! -e "$audit/log/tile.new"
+rm -r "$audit/log/tile"
+run log prove --audit-dir "$audit" 5
+exits 2 "without tiles no proof"
+says "the log is damaged, and that cannot be mended: 'assay log verify' says where" "and what helps"
+check "which is not to rebuild" sh -c '! grep -q "log rebuild" "$1"' - "$work/err"
+restore
+
 # --- damage: each is found, and in plain words ---
 damaged() { # WORDS WHAT
     run log verify --audit-dir "$audit"
