@@ -230,7 +230,7 @@ static int write_public(const struct keys *k, const char *id,
     return -1;
 }
 
-static bool has_key(const struct keys *k, const char *id)
+bool keys_has_secret(const struct keys *k, const char *id)
 {
     struct err ignored;
     char path[FILE_PATH_MAX];
@@ -252,11 +252,11 @@ static int store(const struct keys *k, const char *id, const struct secret_key *
         file_make_dirs(k->dir, 0700, err) < 0 || check_dir(k, err) < 0)
         return -1;
     if (check_public(k, id, secret->public_key, &missing, &clash) < 0 &&
-        !has_key(k, id)) {
+        !keys_has_secret(k, id)) {
         *err = clash;
         return -1;
     }
-    if (has_key(k, id))
+    if (keys_has_secret(k, id))
         return err_set(err, ERR_EXISTS, "there is already a key '%s' in '%s'", id,
                        k->dir);
     if (file_create(path, str_of(secret->seed, SEED_SIZE), 0600, err) < 0)
@@ -335,9 +335,9 @@ int keys_active(const struct keys *k, char id[static KEYS_ID_MAX + 1], struct er
 
     if (read_marker(k, marked, err) < 0)
         return -1;
-    if (!marked[0] || !has_key(k, marked))
+    if (!marked[0] || !keys_has_secret(k, marked))
         snprintf(marked, sizeof(marked), "%s", KEYS_DEFAULT_SIGNER);
-    if (!has_key(k, marked)) {
+    if (!keys_has_secret(k, marked)) {
         count = keys_list(k, first, 1, err);
         if (count < 0)
             return -1;

@@ -73,6 +73,9 @@ MUST_CHECK int keys_find_public(const struct keys *k,
                                 const uint8_t public_key[static PUBLIC_SIZE],
                                 char id[static KEYS_ID_MAX + 1], struct err *err);
 
+/* Is there a secret half under this id, too? Without it the key is somebody else's. */
+bool keys_has_secret(const struct keys *k, const char *id);
+
 /* Ids of all signers, sorted; returns how many, at most `max`, or -1. */
 MUST_CHECK int keys_list(const struct keys *k, char (*ids)[KEYS_ID_MAX + 1], size_t max,
                          struct err *err);

@@ -366,6 +366,9 @@ static void test_find_by_public_key(void)
     put(&k, "colleague.pub", "77777777777777777777777777777777", 32, 0644);
     ok(keys_find_public(&k, other, id, &err) == 0 && str_is(str_from(id), "colleague"),
        "a .pub alone makes its signer known");
+    ok(!keys_has_secret(&k, "colleague") && keys_has_secret(&k, "rfc") &&
+           !keys_has_secret(&k, "nobody"),
+       "and not one of ours");
 }
 
 #define RACERS 8

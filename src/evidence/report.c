@@ -92,8 +92,13 @@ void report_add_key_words(struct buf *out, const struct verify_result *v)
         buf_add(out, STR("its signature is not good: nobody vouches for this pack"));
     else if (v->key == KEY_PINNED)
         buf_add(out, STR("known: it is the key that you named"));
-    else if (v->key == KEY_LOCAL)
+    else if (v->key == KEY_LOCAL && v->local_secret)
         buf_printf(out, "known: it is the key '%s' of this machine", v->local_id);
+    else if (v->key == KEY_LOCAL)
+        buf_printf(out,
+                   "known: this machine has its public half, as '%s', and not the secret "
+                   "one",
+                   v->local_id);
     else
         buf_add(out,
                 STR("unknown: compare this fingerprint with one that you got another "

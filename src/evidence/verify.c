@@ -356,8 +356,10 @@ static void look_up_key(struct verify *v)
     if (!v->result->signature_good ||
         !base64_decode_exact(key, sizeof(key), m->signer_pubkey))
         return;
-    if (o->keys && keys_find_public(o->keys, key, v->result->local_id, &why) == 0)
+    if (o->keys && keys_find_public(o->keys, key, v->result->local_id, &why) == 0) {
         v->result->key = KEY_LOCAL;
+        v->result->local_secret = keys_has_secret(o->keys, v->result->local_id);
+    }
     if ((o->signer && digest_equal(o->signer, &m->signer_pubkey_sha256)) ||
         (o->lock && !o->lock->any_signer &&
          lock_allows_signer(o->lock, &m->signer_pubkey_sha256)))

@@ -120,6 +120,7 @@ struct verify_result {
     bool signature_good;
     enum key_standing key;
     char local_id[KEYS_ID_MAX + 1]; /* of KEY_LOCAL */
+    bool local_secret;              /* its secret half lies here, too */
     bool has_log;                   /* it lists our log files */
     bool begins_late; /* a later part, and not all parts before it were checked with it */
 

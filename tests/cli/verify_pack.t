@@ -78,7 +78,8 @@ open(sys.argv[2] + "/friend.pub", "wb").write(base64.b64decode(m["signer_pubkey"
 open(sys.argv[2] + "/test-signer.pub", "wb").write(bytes(32))
 PY
 run verify-pack $good/minimal
-prints "known: it is the key 'friend' of this machine" "a key in the key directory is known"
+prints "known: this machine has its public half, as 'friend', and not the secret one" \
+    "a public key in the key directory is known, and not called the machine's own"
 prints "the local key 'test-signer' is another key" "another key of that name is said"
 rm -rf "$ASSAY_HOME"
 
