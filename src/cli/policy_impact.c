@@ -17,11 +17,21 @@
 
 #define OUTPUT_MAX ((size_t)1 << 30)
 
-/* One policy going over the sessions; `policy` NULL: what the receipts say. */
+/* What makes a call undecidable. */
+enum cause {
+    CAUSE_ARGUMENTS, /* not stored */
+    CAUSE_NAMES,     /* of hosts, to be looked up */
+    CAUSE_CALLS,     /* a limit is reached only if undecidable calls before it count */
+    CAUSE_PIN,       /* its pin refused it then; pins are not compared */
+};
+
+/* One policy going over the sessions; `file` NULL: what the receipts say. An undecidable
+ * call may have used up a count or not: how much was used lies between two bounds. */
 struct judge {
-    const struct policy *policy;
-    struct counters counters;
+    const struct policy_file *file;
+    struct counters least, most;
     struct decision decision;
+    enum cause cause;
 };
 
 struct impact {
@@ -36,8 +46,22 @@ struct impact {
 
 /* --- deciding --- */
 
+/* Of this very policy the receipt has the verdict; and what is malformed is so under any.
+ */
+static bool is_settled(const struct judge *j, const struct policy_receipt *r)
+{
+    return !j->file || (r->was_judged && str_is(r->policy_hash, j->file->hash)) ||
+           (r->was_denied && str_is(r->policy_ref, "malformed"));
+}
+
+static void be_undecidable(struct judge *j, enum cause cause)
+{
+    j->decision.verdict = VERDICT_UNDECIDABLE;
+    j->cause = cause;
+}
+
 /* A name that would have to be looked up now says nothing about then. */
-static void judge_call(struct impact *m, struct judge *j, const struct policy_receipt *r)
+static void examine(struct impact *m, struct judge *j, const struct policy_receipt *r)
 {
     const struct decide_env env = { .cwd = str_from(m->cwd), .no_wall_time = true };
     struct call_view call = {
@@ -46,39 +70,69 @@ static void judge_call(struct impact *m, struct judge *j, const struct policy_re
         .arguments = r->json ? JSON_ROOT : JSON_NONE,
         .unknown = !r->json && !r->none,
     };
-    struct decision *d = &j->decision;
+    const struct policy *p = j->file->policy;
+    struct decision most;
 
-    if (!j->policy) {
-        *d = (struct decision){ .verdict =
-                                    r->was_denied ? VERDICT_DENIED : VERDICT_ALLOWED };
+    j->cause = CAUSE_ARGUMENTS;
+    decide_examine(p, &j->least, &call, &env, &m->arena, &j->decision);
+    if (j->decision.verdict == VERDICT_NEEDS_NAMES)
+        be_undecidable(j, CAUSE_NAMES);
+    if (j->decision.verdict != VERDICT_ALLOWED)
         return;
+    decide_examine(p, &j->most, &call, &env, &m->arena, &most);
+    if (most.verdict == VERDICT_DENIED) {
+        j->decision = most;
+        be_undecidable(j, CAUSE_CALLS);
+    } else if (r->was_denied && str_is(r->policy_ref, "pin")) {
+        j->decision.ref = r->policy_ref;
+        be_undecidable(j, CAUSE_PIN);
     }
-    decide_examine(j->policy, &j->counters, &call, &env, &m->arena, d);
-    if (d->verdict == VERDICT_NEEDS_NAMES)
-        d->verdict = VERDICT_UNDECIDABLE;
-    if (d->verdict != VERDICT_DENIED)
-        counters_advance(&j->counters, j->policy, r->tool);
 }
 
-/* What is missing: in what was recorded, or about a name. */
+static void judge_call(struct impact *m, struct judge *j, const struct policy_receipt *r)
+{
+    if (is_settled(j, r))
+        j->decision = (struct decision){
+            .verdict = r->was_denied ? VERDICT_DENIED : VERDICT_ALLOWED,
+            .ref = r->policy_ref,
+        };
+    else
+        examine(m, j, r);
+    if (!j->file || j->decision.verdict == VERDICT_DENIED)
+        return;
+    counters_advance(&j->most, j->file->policy, r->tool);
+    if (j->decision.verdict == VERDICT_ALLOWED)
+        counters_advance(&j->least, j->file->policy, r->tool);
+}
+
+static void tell_names(struct buf *out, const struct decision *d)
+{
+    buf_add(out, STR("to be looked up:"));
+    for (size_t i = 0; i < d->name_count; i++) {
+        buf_add(out, i ? STR(", ") : STR(" "));
+        diag_escape(out, d->names[i]);
+    }
+}
+
 static void tell_cause(struct impact *m)
 {
-    const struct decision *d = &m->after.decision;
+    static const char *const texts[] = {
+        [CAUSE_ARGUMENTS] = "arguments were not stored: record with --store-args",
+        [CAUSE_CALLS] = "reached only if undecidable calls before it are allowed",
+        [CAUSE_PIN] = "its pin refused it; pins are not compared",
+    };
+    const struct judge *j = &m->after;
 
-    if (d->verdict != VERDICT_UNDECIDABLE)
-        d = &m->before.decision;
-    if (d->verdict != VERDICT_UNDECIDABLE)
+    if (j->decision.verdict != VERDICT_UNDECIDABLE)
+        j = &m->before;
+    if (j->decision.verdict != VERDICT_UNDECIDABLE)
         return;
-    if (d->name_count == 0) {
-        buf_add(m->lines, STR("  (arguments were not stored: record with --store-args)"));
-        return;
-    }
-    buf_add(m->lines, STR("  (to be looked up:"));
-    for (size_t i = 0; i < d->name_count; i++) {
-        buf_add(m->lines, i ? STR(", ") : STR(" "));
-        diag_escape(m->lines, d->names[i]);
-    }
-    buf_add(m->lines, STR(")"));
+    buf_add(m->lines, STR("  ("));
+    if (j->cause == CAUSE_NAMES)
+        tell_names(m->lines, &j->decision);
+    else
+        buf_add(m->lines, str_from(texts[j->cause]));
+    buf_add_char(m->lines, ')');
 }
 
 static void tell(struct impact *m, const char *change, str tool)
@@ -129,11 +183,21 @@ static int visit(void *ctx, const struct policy_receipt *r, struct err *err)
     return 0;
 }
 
+static void judge_release(struct judge *j)
+{
+    counters_release(&j->least);
+    counters_release(&j->most);
+}
+
 /* Counters begin anew with every session. */
 static int judge_begin(struct judge *j, struct err *err)
 {
-    counters_release(&j->counters);
-    return j->policy ? counters_init(&j->counters, j->policy, 0, err) : 0;
+    judge_release(j);
+    if (!j->file)
+        return 0;
+    return counters_init(&j->least, j->file->policy, 0, err) < 0
+               ? -1
+               : counters_init(&j->most, j->file->policy, 0, err);
 }
 
 static int go_over(struct impact *m, const char *source, const char *audit_dir,
@@ -147,8 +211,8 @@ static int go_over(struct impact *m, const char *source, const char *audit_dir,
 
 static void impact_release(struct impact *m)
 {
-    counters_release(&m->before.counters);
-    counters_release(&m->after.counters);
+    judge_release(&m->before);
+    judge_release(&m->after);
     arena_release(&m->arena);
 }
 
@@ -214,8 +278,8 @@ static enum exit_code impact(const struct request *r, const struct operands *sou
         policy_file_load(&new, r->policy_new ? r->policy_new : POLICY_FILE, &err) < 0 ||
         (r->policy_old && policy_file_load(&old, r->policy_old, &err) < 0))
         return command_fail_as(&policy_impact, r->json, &err);
-    m.before.policy = old.policy;
-    m.after.policy = new.policy;
+    m.before.file = r->policy_old ? &old : NULL;
+    m.after.file = &new;
     for (int i = 0; i < sources->count; i++) {
         if (go_over(&m, sources->at[i], r->audit_dir, &err) < 0)
             return command_fail_as(&policy_impact, r->json, &err);

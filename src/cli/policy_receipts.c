@@ -64,7 +64,7 @@ struct reading {
     policy_receipt_visit *visit;
     void *ctx;
     struct json line, arguments;
-    struct buf tool, content;
+    struct buf tool, content, hash, ref;
     struct map seen; /* invocations */
 };
 
@@ -74,6 +74,8 @@ static void reading_release(struct reading *r)
     json_release(&r->arguments);
     buf_release(&r->tool);
     buf_release(&r->content);
+    buf_release(&r->hash);
+    buf_release(&r->ref);
     map_release(&r->seen);
 }
 
@@ -87,6 +89,17 @@ static bool is(const struct reading *r, const char *name, str value)
     uint32_t node = member(r, name);
 
     return json_is(&r->line, node, JSON_STRING) && json_string_is(&r->line, node, value);
+}
+
+/* A member that is a text, decoded; else empty. */
+static str text_of(const struct reading *r, const char *name, struct buf *out)
+{
+    uint32_t node = member(r, name);
+
+    buf_reset(out);
+    if (json_is(&r->line, node, JSON_STRING))
+        json_unescape(&r->line, node, out);
+    return buf_str(out);
 }
 
 /* The number of an invocation; false when it has none. */
@@ -136,11 +149,25 @@ static bool has_no_arguments(const struct reading *r)
     return is(r, "arguments_hash", buf_str(&hash));
 }
 
+static int visit_call(struct reading *r, struct err *err)
+{
+    struct policy_receipt call = {
+        .tool = text_of(r, "tool_name", &r->tool),
+        .json = read_arguments(r) ? &r->arguments : NULL,
+        .none = has_no_arguments(r),
+        .was_denied = is(r, "policy_verdict", STR("denied")),
+        .was_refused = is(r, "outcome", STR("denied")),
+        .policy_hash = text_of(r, "policy_hash", &r->hash),
+        .policy_ref = text_of(r, "policy_ref", &r->ref),
+    };
+
+    call.was_judged = call.was_denied || is(r, "policy_verdict", STR("allowed"));
+    return r->visit(r->ctx, &call, err);
+}
+
 static int visit_line(struct reading *r, str line, struct err *err)
 {
-    struct policy_receipt call = { 0 };
     struct err torn = { 0 };
-    uint32_t tool;
     uint64_t key;
 
     if (json_parse(&r->line, line, NULL, &torn) < 0 ||
@@ -153,16 +180,7 @@ static int visit_line(struct reading *r, str line, struct err *err)
         if (map_put(&r->seen, key, r, err) < 0)
             return -1;
     }
-    tool = member(r, "tool_name");
-    buf_reset(&r->tool);
-    if (json_is(&r->line, tool, JSON_STRING))
-        json_unescape(&r->line, tool, &r->tool);
-    call.tool = buf_str(&r->tool);
-    call.none = has_no_arguments(r);
-    call.json = read_arguments(r) ? &r->arguments : NULL;
-    call.was_denied = is(r, "policy_verdict", STR("denied"));
-    call.was_refused = is(r, "outcome", STR("denied"));
-    return r->visit(r->ctx, &call, err);
+    return visit_call(r, err);
 }
 
 static int visit_lines(struct reading *r, str rest, struct err *err)

@@ -25,7 +25,10 @@ struct policy_receipt {
     const struct json *json; /* of the arguments; NULL when they are not at hand */
     bool none;               /* there were no arguments */
     bool was_denied;         /* by the verdict of the receipt */
-    bool was_refused;        /* outcome `denied`: the server never saw it */
+    bool was_judged;         /* there is a verdict */
+    str policy_hash;         /* of the policy that gave it, like the next; or empty */
+    str policy_ref;
+    bool was_refused; /* outcome `denied`: the server never saw it */
 };
 
 typedef int policy_receipt_visit(void *ctx, const struct policy_receipt *call,

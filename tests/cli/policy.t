@@ -187,6 +187,57 @@ exits 0 "without stored arguments"
 prints "undecidable    echo  constraints.echo.deny_private_hosts" "what needs them is undecidable"
 prints "(arguments were not stored: record with --store-args)" "says why"
 prints "1 newly denied, 0 newly allowed, 2 undecidable" "and never allowed"
+
+# Two of four reads were denied by their arguments, which are not stored.
+reads() { # DIR POLICY ARGS…
+    record_dir=$1 record_policy=$2 record_id=0
+    shift 2
+    for args; do
+        record_id=$((record_id + 1))
+        call "$record_id" "${args%% *}" "${args#* }"
+    done | timeout 60 "$ASSAY" mcp-proxy --profile guard --policy "$record_policy" \
+        --audit-dir "$record_dir" -- "$build/example-server" >/dev/null 2>&1
+    session=$(sed -n 's/.*"session_id":"\(mcp_[0-9a-f]*\)".*/\1/p' \
+        "$record_dir"/receipts/*.jsonl | head -n 1)
+}
+verdicts() { # DIR
+    sed -n 's/.*"policy_verdict":"\([a-z]*\)".*/\1/p' "$1"/receipts/*.jsonl | tr '\n' ' '
+}
+cat >limited.yaml <<'END'
+default: allow
+constraints:
+  "read_*": {max_calls: 3}
+  read_file: {allowed_paths: ["/workspace/*"]}
+END
+reads limited limited.yaml 'read_file {"path":"/etc/a"}' 'read_file {"path":"/etc/b"}' \
+    'read_file {"path":"/workspace/c"}' 'read_dir {"n":1}'
+check "a guarded session" [ "$(verdicts limited)" = "denied denied allowed allowed " ]
+run policy impact --policy-new limited.yaml --audit-dir limited --fail-if-newly-denied 1 "$session"
+exits 0 "the policy of the session denies nothing newly"
+prints "4 calls: 0 newly denied, 0 newly allowed, 0 undecidable; the new policy denies 2" \
+    "its verdicts are in the receipts"
+run policy impact --policy-new limited.yaml --policy-old limited.yaml --audit-dir limited "$session"
+prints "4 calls: 0 newly denied, 0 newly allowed, 0 undecidable; the new policy denies 2" \
+    "nor when compared with itself"
+sed 's/max_calls: 3/max_calls: 2/' limited.yaml >less.yaml
+run policy impact --policy-new less.yaml --audit-dir limited --fail-if-newly-denied 1 "$session"
+exits 0 "undecidable calls use up no limit for certain"
+prints "undecidable    read_dir  constraints.read_*.max_calls" "nor for certain none of it"
+prints "(reached only if undecidable calls before it are allowed)" "says why"
+prints "0 newly denied, 0 newly allowed, 4 undecidable; the new policy denies 0" "and counts them so"
+sed 's/max_calls: 3/max_calls: 0/' limited.yaml >none.yaml
+run policy impact --policy-new none.yaml --audit-dir limited --fail-if-newly-denied 2 "$session"
+exits 1 "a limit that is reached without them"
+prints "2 newly denied, 0 newly allowed, 0 undecidable; the new policy denies 4" "is decided"
+printf 'default: allow\nconstraints: {"read_*": {max_calls: 3}}\n' >counted.yaml
+run policy impact --policy-new counted.yaml --audit-dir limited "$session"
+prints "newly_denied   read_dir  constraints.read_*.max_calls" "what is decidable uses it up"
+prints "1 newly denied, 2 newly allowed, 0 undecidable" "for certain"
+
+reads twice limited.yaml 'read_file {"path":"/workspace/a","path":"/etc/a"}'
+run policy impact --policy-new counted.yaml --audit-dir twice "$session"
+prints "0 newly allowed, 0 undecidable; the new policy denies 1" "malformed under any policy"
+
 run policy impact --policy-new bad.yaml "$session"
 exits 3 "a bad policy"
 run policy impact --policy-new new.yaml nothing
@@ -226,6 +277,14 @@ printf '{"description":"evil","name":"a"}' >evil.json
 prints "\"offered\": \"$(sha256sum <evil.json | cut -d' ' -f1)\"" "and the hash of what is offered"
 list_tools good s2
 list_tools evil s2
+call 1 a '{}' | timeout 60 "$ASSAY" mcp-proxy --audit-dir pinned --server-id s2 --profile guard \
+    --policy open.yaml --pin strict -- sh server.sh evil >/dev/null 2>&1
+session=$(sed -n 's/.*"policy_ref":"pin".*"session_id":"\(mcp_[0-9a-f]*\)".*/\1/p' \
+    pinned/receipts/*.jsonl)
+printf 'default: allow\nconstraints: {a: {max_calls: 9}}\n' >most.yaml
+run policy impact --policy-new most.yaml --audit-dir pinned "$session"
+prints "undecidable    a  pin" "whether a pin refuses is not decided by impact"
+prints "(its pin refused it; pins are not compared)" "says so"
 run policy pin --accept a --audit-dir pinned
 exits 3 "changed on two servers"
 says "--server-id" "one has to be named"
