@@ -358,6 +358,7 @@ int proxy_read_flags(struct proxy_run *r, char *const *argv, struct err *err)
     r->relay.say = status_note;
     r->relay.packed = status_pack;
     r->relay.say_ctx = &r->status;
+    r->relay.told = &r->told;
     r->log.keys = &r->keys;
     r->log.clock = &clock_system;
     r->log.entropy = &entropy_system;

@@ -15,6 +15,7 @@
 #include "evidence/keys.h"
 #include "evidence/log.h"
 #include "pipeline/front.h"
+#include "pipeline/guard.h"
 #include "pipeline/policy_file.h"
 #include "pipeline/relay.h"
 #include "pipeline/upstream.h"
@@ -50,6 +51,7 @@ struct proxy_run {
     struct front_options front;
     struct log_options log;
     struct relay_options relay;
+    struct guard_told told;
 };
 
 /* `argv` is the server's command, if there is one. On failure too, what *r holds is

@@ -32,6 +32,14 @@ struct loop;
 struct resolver;
 
 #define GUARD_NAMES_MAX 64 /* looked up for one message; more are denied */
+#define GUARD_TOLD_MAX  16 /* different lists that are not told of again */
+
+/* Which lists a person was told of because the policy hides some of their tools; one for
+ * all sessions of a process, which mostly see the same. All zero is none. */
+struct guard_told {
+    struct digest at[GUARD_TOLD_MAX];
+    size_t count; /* ever; the last GUARD_TOLD_MAX of them are known */
+};
 
 /* A message that waits for its names. */
 struct aside {
@@ -56,6 +64,7 @@ struct guard_options {
     enum policy_pin pin; /* as the flag; POLICY_PIN_UNSET: as the policy, else warn */
     bool show_denied_tools;
     bool is_http; /* the server is elsewhere: its paths are not ours */
+    struct guard_told *told;
 
     /* The names of this one are known now, or will not be: take it again. */
     void (*ready)(void *ctx, struct aside *a);
@@ -79,6 +88,7 @@ struct guard {
     struct ruling *ruling; /* NULL: no policy */
     bool has_names;        /* the policy may want names to be looked up */
     uint64_t violations;
+    bool in_pages; /* the last list of tools was to be continued */
 
     struct resolver *resolver; /* made when it is needed */
     struct aside *asides;

@@ -138,6 +138,8 @@ struct list {
     bool pins_moved, offers_moved;
     str *withheld;
     size_t withheld_count;
+    size_t denied;       /* of them by the policy, not by a pin */
+    struct hasher names; /* of those */
 };
 
 static void finish_hash(void *ctx, uint8_t out[static PIN_HASH_SIZE])
@@ -265,14 +267,18 @@ static void check_pin(struct list *l, uint32_t tool, const struct pin *now)
     }
 }
 
-static bool is_shown(const struct list *l, bool known, const struct pin *p)
+static bool is_shown(struct list *l, bool known, const struct pin *p)
 {
     struct guard *g = l->g;
 
     if (!guard_cuts_lists(g))
         return true;
-    if (!known || decide_outright_denies(g->ruling->file.policy, p->name, NULL))
+    if (!known || decide_outright_denies(g->ruling->file.policy, p->name, NULL)) {
+        l->denied++;
+        hasher_add(&l->names, p->name);
+        hasher_add(&l->names, str_of("", 1));
         return false;
+    }
     return guard_pin(g) != POLICY_PIN_STRICT || !guard_has_changed(g, p->name);
 }
 
@@ -290,6 +296,45 @@ static bool keep(void *ctx, uint32_t tool)
         l->withheld[l->withheld_count++] =
             known ? arena_dup(&l->g->ruling->arena, shown(p.name)) : STR("?");
     return false;
+}
+
+/* --- what a person is told of it --- */
+
+/* The same list, cut in the same way, is one thing. */
+static bool is_news(struct list *l, size_t total)
+{
+    struct guard_told *told = l->g->options.told;
+    size_t kept;
+    struct digest d;
+
+    hasher_add(&l->names, str_of(&total, sizeof(total)));
+    d = hasher_finish(&l->names);
+    if (!told)
+        return true;
+    kept = told->count < GUARD_TOLD_MAX ? told->count : GUARD_TOLD_MAX;
+    for (size_t i = 0; i < kept; i++) {
+        if (memcmp(&told->at[i], &d, sizeof(d)) == 0)
+            return false;
+    }
+    told->at[told->count++ % GUARD_TOLD_MAX] = d;
+    return true;
+}
+
+/* A client that sees no tools at all looks broken, and nothing else says why. */
+static void tell_hidden(struct list *l, size_t total, bool is_page)
+{
+    const struct guard *g = l->g;
+    char hint[400] = "";
+
+    if (l->denied == 0 || !is_news(l, total))
+        return;
+    if (l->denied == total)
+        snprintf(hint, sizeof(hint),
+                 ": name those that it may call in the allowlist of '%.200s', or see "
+                 "assay policy init --from-session",
+                 g->ruling->file.path);
+    guard_say(g, "the policy hides %zu of %zu tool%s%s from the client%s", l->denied,
+              total, plural(total), is_page ? " of a page" : "", hint);
 }
 
 /* Another client may be shown another list. */
@@ -314,17 +359,22 @@ void guard_list(struct guard *g, struct tap *t, const struct rpc *m)
 {
     struct list l = { .g = g, .j = m->json, .text = { .max = PINBOARD_MAX } };
     uint32_t tools = json_member(m->json, m->result, STR("tools"));
+    uint32_t next = json_member(m->json, m->result, STR("nextCursor"));
+    bool more = json_is(m->json, next, JSON_STRING);
 
     if (m->result == JSON_NONE || !json_is(m->json, tools, JSON_ARRAY))
         return;
     if (g->ruling)
         arena_reset(&g->ruling->arena);
     refresh_pins(g);
+    hasher_init(&l.names);
     l.withheld = calloc(json_count(m->json, tools) + 1, sizeof(*l.withheld));
     splice_array(&t->splice, m->json, tools, keep, &l);
     if (guard_cuts_lists(g))
         make_private(t, m->json, m->result);
     tell_withheld(g, l.withheld, l.withheld_count);
+    tell_hidden(&l, json_count(m->json, tools), more || g->in_pages);
+    g->in_pages = more;
     save(g, l.pins_moved, l.offers_moved);
     free(l.withheld);
     buf_release(&l.text);

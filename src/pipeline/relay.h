@@ -28,6 +28,7 @@
 struct endpoint;
 struct err;
 struct exchange;
+struct guard_told;
 struct json;
 struct loop;
 struct relay;
@@ -62,6 +63,7 @@ struct relay_options {
     bool enforce; /* profile guard: the policy refuses; else it advises */
     enum policy_pin pin;
     bool show_denied_tools;
+    struct guard_told *told; /* of hidden tools, for all sessions */
 
     /* Whoever hands messages over may have had to index one: then *given is that index,
      * which may be swapped for another one. It is asked for once, and NULL afterwards. */

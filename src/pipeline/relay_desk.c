@@ -65,6 +65,7 @@ int relay_open_guard(struct relay *r, struct err *err)
                                            .pin = r->o->pin,
                                            .show_denied_tools = r->o->show_denied_tools,
                                            .is_http = relay_is_far(r),
+                                           .told = r->o->told,
                                            .ready = flow_ready,
                                            .ready_ctx = r,
                                            .say = r->o->say,

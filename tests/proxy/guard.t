@@ -531,6 +531,48 @@ def case_list_long(c):
     c.judge(0)
 
 
+def hides(err):
+    return [line for line in err.splitlines() if "the policy hides" in line]
+
+
+def case_list_told(c):
+    """A client without tools looks broken: stderr says who took them, once."""
+    names = ["shell_exec", "unknown", "good"]
+    lists = {"all": names[:2], "some": names, "one": names[1:2], "none": names[2:], "empty": []}
+    path = pages(c, **{k: '{"tools":[%s]}' % ",".join(map(tool, v)) for k, v in lists.items()},
+                 more='{"tools":[%s],"nextCursor":"last"}' % tool("good"),
+                 last='{"tools":[%s]}' % tool("file_x"))
+
+    def err_of(one, *cursors, flags=(), profile="guard"):
+        return guard(one, b"".join(ask_list(n, k) for n, k in enumerate(cursors)), *flags,
+                     mode="lister", argument=path, profile=profile)[3]
+
+    some = "assay: the policy hides 2 of 3 tools from the client"
+    all_hidden = ("assay: the policy hides 2 of 2 tools from the client: name those that it may call "
+                  f"in the allowlist of '{c.dir}.yaml', or see assay policy init --from-session")
+    tap.same(hides(err_of(c, "all", "some", "all", "some", "none", "empty", "all")),
+             [all_hidden, some], "what is hidden is said once for each list")
+    for flags, profile in ((("--show-denied-tools",), "guard"), ((), "audit")):
+        one = Case(f"{c.name}-{profile}")
+        tap.same(hides(err_of(one, "all", "some", flags=flags, profile=profile)), [],
+                 f"not where nothing is hidden: {profile}")
+    err = err_of(Case(c.name + "-page"), "more", "last", "one")
+    tap.ok(len(hides(err)) == 2 and "1 of 1 tool of a page from the client" in hides(err)[0] and
+           "1 of 1 tool from the client" in hides(err)[1], "a page is called so", err)
+    err = err_of(Case(c.name + "-json"), "some", flags=("--json",))
+    tap.ok({"event": "note", "message": some[7:]} in map(json.loads, err.splitlines()), "as JSON",
+           err)
+
+
+def case_list_told_many(c):
+    path = pages(c, **{f"n{n}": '{"tools":[%s]}' % tool(f"file_{n}") for n in range(17)})
+    for name, order, want in (("16", [*range(16), 0, 15], 16), ("17", [*range(17), 0], 18)):
+        one = Case(f"{c.name}-{name}")
+        err = guard(one, b"".join(ask_list(i, f"n{n}") for i, n in enumerate(order)),
+                    mode="lister", argument=path)[3]
+        tap.same(len(hides(err)), want, f"{name} different lists: told of {want}")
+
+
 # --- pins ---
 
 

@@ -446,7 +446,11 @@ def guard(c, make, *flags):
     same(client.call(2, n=2)["result"]["echo"], {"n": 2}, "an allowed one")
     found = client.post(ask(3, "tools/list")).message()["result"]["tools"]
     same([t["name"] for t in found], ["echo", "pid"], "the list is without the denied")
+    again = make().post(ask(4, "tools/list")).message()["result"]["tools"]
+    same(again, found, "in another session, too")
     same(c.stop(), 1, "status 1")
+    same(len([n for n in c.told("note") if "the policy hides" in n["message"]]), 1,
+         "which is said once for all of them")
     same({r["mcp_request_id"]: (r["outcome"], r["policy_verdict"]) for r in c.receipts()},
          {1: ("denied", "denied"), 2: ("forwarded", "allowed")}, "receipts")
     same([m["params"]["name"] for m in kept(c.dir + ".kept") if m.get("method") == "tools/call"],
