@@ -235,7 +235,7 @@ static int open_temp(char temp[static FILE_PATH_MAX], const char *path, struct e
             return err_set(err, ERR_LIMIT, "path is too long");
         fd = mkostemp(temp, O_CLOEXEC);
     } while (fd < 0 && errno == EINTR);
-    return fd < 0 ? err_errno(err, "cannot create a file beside '%s'", path) : fd;
+    return fd < 0 ? err_errno(err, "cannot write '%s'", path) : fd;
 }
 
 /* A finished temporary file beside `path`; its name goes to `temp`. */

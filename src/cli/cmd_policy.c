@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/place.h"
+#include "cli/policy_choice.h"
 #include "cli/policy_impact.h"
 #include "cli/policy_pin.h"
 #include "cli/policy_receipts.h"
@@ -172,7 +173,7 @@ static enum exit_code run_validate(int argc, char **argv)
 
     if (!options_parse(&policy_validate, table, argc, argv, &files, &code))
         return code;
-    if (policy_file_load(&f, files.count ? files.at[0] : POLICY_FILE, &err) < 0)
+    if (policy_choose(&f, files.count ? files.at[0] : NULL, &err) < 0)
         return command_fail_as(&policy_validate, json, &err);
     (json ? print_json : print_text)(&f);
     return EXIT_GOOD;

@@ -52,7 +52,10 @@ int key_file_id_from_path(const char *path, char out[static KEYS_ID_MAX + 1],
     if (str_ends(name, STR(".b64")))
         name.n -= 4;
     if (!str_ends(name, STR(".key")) || !keys_id_valid(str_first(name, name.n - 4)))
-        return err_set(err, ERR_FORMAT, "'%s' does not name a signer: give an ID", path);
+        return strcmp(path, "-") != 0 && access(path, F_OK) < 0
+                   ? err_errno(err, "cannot open '%s'", path)
+                   : err_set(err, ERR_FORMAT, "'%s' does not name a signer: give an ID",
+                             path);
     memcpy(out, name.p, name.n - 4);
     out[name.n - 4] = '\0';
     return 0;

@@ -82,26 +82,34 @@ int place_choose(char out[static FILE_PATH_MAX], const struct operands *dirs,
     return place_find(out, dirs->count ? dirs->at[0] : given, err);
 }
 
-static bool can_write(const char *dir)
+/* What keeps us from recording in the default directory; NULL: nothing. */
+static const char *why_elsewhere(void)
 {
-    struct err why = { .code = ERR_NONE };
+    struct err ignored;
     char cwd[FILE_PATH_MAX];
     struct stat st;
 
-    return getcwd(cwd, sizeof(cwd)) && strcmp(cwd, "/") != 0 &&
-           file_make_dirs(dir, 0700, &why) == 0 && stat(dir, &st) == 0 &&
-           st.st_uid == geteuid() && access(dir, W_OK | X_OK) == 0;
+    if (!getcwd(cwd, sizeof(cwd)))
+        return "the working directory is not known";
+    if (strcmp(cwd, "/") == 0)
+        return "the working directory is '/'";
+    if (file_make_dirs(PLACE_DEFAULT, 0700, &ignored) < 0 || stat(PLACE_DEFAULT, &st) < 0)
+        return "'" PLACE_DEFAULT "' cannot be made in the working directory";
+    if (st.st_uid != geteuid())
+        return "'" PLACE_DEFAULT "' belongs to another user";
+    return access(PLACE_DEFAULT, W_OK | X_OK) < 0 ? "'" PLACE_DEFAULT
+                                                    "' cannot be written to"
+                                                  : NULL;
 }
 
-int place_for_writing(char out[static FILE_PATH_MAX], const char *given, bool *moved,
+int place_for_writing(char out[static FILE_PATH_MAX], const char *given, const char **why,
                       struct err *err)
 {
     struct keys keys;
 
-    *moved = false;
-    if (given || can_write(PLACE_DEFAULT))
+    *why = given ? NULL : why_elsewhere();
+    if (!*why)
         return copy_path(out, given ? given : PLACE_DEFAULT, err);
-    *moved = true;
     if (keys_open(&keys, NULL, err) < 0)
         return -1;
     return path_join(out, keys.home, "mcp", err);

@@ -30,8 +30,9 @@ struct log_options place_log_options(const char *dir, const struct keys *keys);
 
 /* Where a recorder writes: the directory given; else ./.assay/mcp; else, when we stand in
  * the root directory or cannot write there (as under a GUI client), ~/.assay/mcp, and
- * *moved is true. A directory that was given and cannot be used is not replaced. */
+ * *why says why; else it is NULL. A directory that was given and cannot be used is not
+ * replaced. */
 MUST_CHECK int place_for_writing(char out[static FILE_PATH_MAX], const char *given,
-                                 bool *moved, struct err *err);
+                                 const char **why, struct err *err);
 
 #endif

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "cli/options.h"
 #include "cli/place.h"
+#include "cli/policy_choice.h"
 #include "cli/policy_receipts.h"
 #include "pipeline/policy_file.h"
 #include "policy/decide.h"
@@ -274,8 +275,7 @@ static enum exit_code impact(const struct request *r, const struct operands *sou
         pretty_object(&j, NULL);
         pretty_array(&j, "changes");
     }
-    if (choose_cwd(&m, r, &err) < 0 ||
-        policy_file_load(&new, r->policy_new ? r->policy_new : POLICY_FILE, &err) < 0 ||
+    if (choose_cwd(&m, r, &err) < 0 || policy_choose(&new, r->policy_new, &err) < 0 ||
         (r->policy_old && policy_file_load(&old, r->policy_old, &err) < 0))
         return command_fail_as(&policy_impact, r->json, &err);
     m.before.file = r->policy_old ? &old : NULL;

@@ -29,6 +29,7 @@ struct visit {
     struct buf text;
     struct pretty json;
     size_t servers, accepted;
+    bool known;     /* a tool of that name is pinned */
     char name[256]; /* of the server whose change is to be accepted */
 };
 
@@ -167,8 +168,11 @@ static int list(struct visit *v, struct err *err)
 static int find_change(struct visit *v, struct pinboard *b, const char *name,
                        struct err *err)
 {
+    str tool = str_from(v->request->accept);
+
     (void)err;
-    if (!pinboard_differs(b, str_from(v->request->accept)))
+    v->known = v->known || pins_find(&b->pins, tool);
+    if (!pinboard_differs(b, tool))
         return 0;
     v->accepted++;
     snprintf(v->name, sizeof(v->name), "%s", name);
@@ -202,6 +206,10 @@ static int accept(struct visit *v, struct err *err)
 {
     if (each_board(v, find_change, err) < 0)
         return -1;
+    if (!v->known)
+        return err_set(err, ERR_NOTFOUND,
+                       "no tool '%s' is pinned; 'assay policy pin list' has their names",
+                       v->request->accept);
     if (v->accepted == 0)
         return err_set(err, ERR_NOTFOUND, "'%s' has not changed: nothing to accept",
                        v->request->accept);

@@ -10,6 +10,7 @@
 #include "base/utf8.h"
 #include "cli/lookup.h"
 #include "cli/options.h"
+#include "cli/policy_choice.h"
 #include "cli/terminal.h"
 #include "pipeline/policy_file.h"
 #include "policy/decide.h"
@@ -169,7 +170,7 @@ static enum exit_code try(const struct request *r)
     struct err err = { 0 };
 
     arena_init(&arena, DECIDE_MEMORY);
-    if (policy_file_load(&f, r->policy ? r->policy : POLICY_FILE, &err) < 0 ||
+    if (policy_choose(&f, r->policy, &err) < 0 ||
         decide(r, f.policy, &arena, &arguments, &d, &err) < 0)
         return command_fail_as(&policy_try, r->json, &err);
     if (r->json)

@@ -68,7 +68,12 @@ static int read_policy(struct proxy_run *r, struct err *err)
         r->relay.pin = POLICY_PIN_UNSET;
     r->relay.show_denied_tools = r->flags->show_denied;
     if (!r->flags->policy)
-        return 0;
+        return r->relay.pin == POLICY_PIN_STRICT
+                   ? err_set(
+                         err, ERR_FORMAT,
+                         "--pin strict needs a policy: without one no call is refused "
+                         "(--profile guard --policy FILE)")
+                   : 0;
     if (policy_file_load(&r->policy, r->flags->policy, err) < 0)
         return -1;
     for (const struct policy_note *n = r->policy.policy->notes; n; n = n->next) {
@@ -186,13 +191,13 @@ static int read_pepper(struct proxy_run *r, struct err *err)
 
 static int read_place(struct proxy_run *r, struct err *err)
 {
-    char sentence[FILE_PATH_MAX + 64];
-    bool moved;
+    char sentence[FILE_PATH_MAX + 100];
+    const char *why;
 
-    if (place_for_writing(r->dir, r->flags->audit_dir, &moved, err) < 0)
+    if (place_for_writing(r->dir, r->flags->audit_dir, &why, err) < 0)
         return -1;
-    if (moved) {
-        snprintf(sentence, sizeof(sentence), "recording in '%s'", r->dir);
+    if (why) {
+        snprintf(sentence, sizeof(sentence), "recording in '%s': %s", r->dir, why);
         status_note(&r->status, sentence);
     }
     r->log.dir = r->dir;
@@ -203,10 +208,15 @@ static int read_place(struct proxy_run *r, struct err *err)
 static int read_header(struct proxy_run *r, const char *given, struct err *err)
 {
     const char *equals = strchr(given, '=');
+    const char *colon = memchr(given, ':', strcspn(given, "="));
     struct http_own_header *h = &r->upstream.headers[r->upstream.header_count];
 
+    if (colon && http_token_valid(str_of(given, (size_t)(colon - given))))
+        return err_set(err, ERR_FORMAT,
+                       "--header is NAME=VALUE: a '=' is needed behind '%.*s', not a ':'",
+                       (int)(colon - given), given);
     if (!equals)
-        return err_set(err, ERR_FORMAT, "--header is NAME=VALUE");
+        return err_set(err, ERR_FORMAT, "--header is NAME=VALUE: there is no '=' in it");
     if (r->upstream.header_count == HTTP_OWN_HEADERS)
         return err_set(err, ERR_LIMIT, "--header can be given %d times",
                        HTTP_OWN_HEADERS);
@@ -325,10 +335,13 @@ static int read_listen(struct proxy_run *r, struct err *err)
         return err_wrap(err, "--listen");
     r->front.is_loopback = listen_host_is_loopback(r->address.host);
     if (!r->front.is_loopback && !f->listen_any)
-        return err_set(err, ERR_REFUSED,
-                       "--listen %s would let other machines in: add --listen-any if "
-                       "that is meant",
-                       f->listen);
+        return listen_host_check(r->address.host, err) < 0
+                   ? -1
+                   : err_set(
+                         err, ERR_REFUSED,
+                         "--listen %s would let other machines in: add --listen-any if "
+                         "that is meant",
+                         f->listen);
     for (size_t i = 0; i < f->origins.count; i++) {
         if (check_origin(f->origins.items[i], err) < 0)
             return -1;

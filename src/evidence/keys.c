@@ -115,6 +115,14 @@ static int read_half(const char *path, mode_t forbidden, uint8_t out[static SEED
     return file_read_exact(fd, path, out, SEED_SIZE, err);
 }
 
+static int make_dir(const struct keys *k, struct err *err)
+{
+    return file_make_dirs(k->dir, 0700, err) == 0
+               ? 0
+               : err_wrap(err, "keys cannot be kept in '%s' (ASSAY_HOME moves them)",
+                          k->dir);
+}
+
 /* Who may write into the directory may replace a key. */
 static int check_dir(const struct keys *k, struct err *err)
 {
@@ -248,8 +256,8 @@ static int store(const struct keys *k, const char *id, const struct secret_key *
     char path[FILE_PATH_MAX];
     bool missing;
 
-    if (path_of(path, k, id, KEY_ENDS, err) < 0 ||
-        file_make_dirs(k->dir, 0700, err) < 0 || check_dir(k, err) < 0)
+    if (path_of(path, k, id, KEY_ENDS, err) < 0 || make_dir(k, err) < 0 ||
+        check_dir(k, err) < 0)
         return -1;
     if (check_public(k, id, secret->public_key, &missing, &clash) < 0 &&
         !keys_has_secret(k, id)) {

@@ -131,7 +131,9 @@ static int make_dirs(struct log *log, const char *dir, struct err *err)
     static const char *const private_dirs[] = { "live", "receipts", "packs" };
     static const char *const log_dirs[] = { "segments", "tile", "torn" };
 
-    if (file_make_dirs(dir, 0700, err) < 0 || check_owner(dir, err) < 0)
+    if (file_make_dirs(dir, 0700, err) < 0)
+        return err_wrap(err, "no place for evidence in '%s'", dir);
+    if (check_owner(dir, err) < 0)
         return -1;
     if (!realpath(dir, log->dir))
         return err_errno(err, "cannot resolve '%s'", dir);

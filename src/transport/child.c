@@ -128,7 +128,7 @@ static int open_pipes(struct pipes *p, struct err *err)
 }
 
 /* What exec said: nothing, if it worked. */
-static int read_report(int fd, const char *command, struct err *err)
+static int read_report(int fd, char *const argv[], struct err *err)
 {
     int why = 0;
     ssize_t n;
@@ -138,7 +138,9 @@ static int read_report(int fd, const char *command, struct err *err)
     while (n < 0 && errno == EINTR);
     if (n == 0)
         return 0;
-    return err_set(err, ERR_NOTFOUND, "cannot start '%s': %s", command, strerror(why));
+    if (child_check(argv, err) < 0)
+        return -1;
+    return err_set(err, ERR_NOTFOUND, "cannot start '%s': %s", argv[0], strerror(why));
 }
 
 static int start(struct child *c, struct pipes *p, char *const argv[], struct err *err)
@@ -159,7 +161,7 @@ static int start(struct child *c, struct pipes *p, char *const argv[], struct er
     file_close(&p->report[1]);
     if (file_write(p->go[1], STR("."), NULL, err) < 0)
         return -1;
-    return read_report(p->report[0], argv[0], err);
+    return read_report(p->report[0], argv, err);
 }
 
 static void watch_no_more(struct child *c)
@@ -259,11 +261,14 @@ static bool is_in_path(const char *name)
 
 int child_check(char *const argv[], struct err *err)
 {
-    bool found = strchr(argv[0], '/') ? is_program(argv[0]) : is_in_path(argv[0]);
+    bool is_path = strchr(argv[0], '/') != NULL;
 
-    return found ? 0
-                 : err_set(err, ERR_NOTFOUND,
-                           "cannot start '%s': there is no such program", argv[0]);
+    if (is_path ? is_program(argv[0]) : is_in_path(argv[0]))
+        return 0;
+    return err_set(err, ERR_NOTFOUND, "cannot start '%s': %s", argv[0],
+                   is_path && access(argv[0], F_OK) == 0
+                       ? "it is no program that may be run"
+                       : "there is no such program");
 }
 
 void child_signal(const struct child *c, int number)

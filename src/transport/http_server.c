@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/file.h"
 #include "transport/http_server_internal.h"
+#include "transport/listen_address.h"
 
 #define BACKLOG     1024
 #define ACCEPT_ONCE 64   /* connections of one turn: others want theirs, too */
@@ -377,37 +378,14 @@ static int listen_on_all(struct http_server *s, struct addrinfo *const lists[sta
     return s->listener_count ? 0 : -1;
 }
 
-/* "localhost" is both addresses of this machine to itself (RFC 6761), whatever its files
- * say of the name. As getaddrinfo(). */
-static int look_up(struct addrinfo *lists[static 2], const char *host)
-{
-    const struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE };
-    bool local = str_equal_nocase(str_from(host), STR("localhost"));
-    int code = getaddrinfo(local ? "127.0.0.1" : host, NULL, &hints, &lists[0]);
-
-    if (code == 0 && local && getaddrinfo("::1", NULL, &hints, &lists[1]) != 0)
-        lists[1] = NULL;
-    return code;
-}
-
-static void free_addresses(struct addrinfo *const lists[static 2])
-{
-    for (size_t i = 0; i < 2; i++) {
-        if (lists[i])
-            freeaddrinfo(lists[i]);
-    }
-}
-
 static int start_listening(struct http_server *s, struct err *err)
 {
     const char *host = s->options.host;
     struct addrinfo *lists[2] = { NULL, NULL };
-    int code = look_up(lists, host), r = -1;
+    int r = -1;
 
-    if (code != 0)
-        return err_set(err, ERR_NOTFOUND,
-                       "cannot listen on '%s': no address is found for that name (%s)",
-                       host, gai_strerror(code));
+    if (listen_host_look_up(lists, host, err) < 0)
+        return -1;
     for (int i = 0; i < PORT_TRIES && r < 0; i++) {
         r = listen_on_all(s, lists);
         if (s->options.port || errno != EADDRINUSE)
@@ -415,7 +393,7 @@ static int start_listening(struct http_server *s, struct err *err)
     }
     if (r < 0)
         err_errno(err, "cannot listen on '%s', port %u", host, s->options.port);
-    free_addresses(lists);
+    listen_host_free(lists);
     return r;
 }
 

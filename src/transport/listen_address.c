@@ -2,6 +2,7 @@
 #include "transport/listen_address.h"
 
 #include <arpa/inet.h>
+#include <netdb.h>
 
 #include "base/codec.h"
 #include "base/err.h"
@@ -90,4 +91,40 @@ bool listen_host_is_loopback(const char *host)
     if (inet_pton(AF_INET6, host, &in6) == 1)
         return IN6_IS_ADDR_LOOPBACK(&in6);
     return str_equal_nocase(str_from(host), STR("localhost"));
+}
+
+int listen_host_look_up(struct addrinfo *lists[static 2], const char *host,
+                        struct err *err)
+{
+    const struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE };
+    bool local = str_equal_nocase(str_from(host), STR("localhost"));
+    int code = getaddrinfo(local ? "127.0.0.1" : host, NULL, &hints, &lists[0]);
+
+    if (code != 0) {
+        lists[0] = NULL;
+        return err_set(err, ERR_NOTFOUND,
+                       "cannot listen on '%s': no address is found for that name (%s)",
+                       host, gai_strerror(code));
+    }
+    if (local && getaddrinfo("::1", NULL, &hints, &lists[1]) != 0)
+        lists[1] = NULL;
+    return 0;
+}
+
+void listen_host_free(struct addrinfo *const lists[static 2])
+{
+    for (size_t i = 0; i < 2; i++) {
+        if (lists[i])
+            freeaddrinfo(lists[i]);
+    }
+}
+
+int listen_host_check(const char *host, struct err *err)
+{
+    struct addrinfo *lists[2] = { NULL, NULL };
+
+    if (listen_host_look_up(lists, host, err) < 0)
+        return -1;
+    listen_host_free(lists);
+    return 0;
 }

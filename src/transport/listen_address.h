@@ -28,4 +28,15 @@ MUST_CHECK int listen_address_parse(struct listen_address *a, const char *text,
  * anything. */
 bool listen_host_is_loopback(const char *host);
 
+/* The addresses of a host to listen on, in one or two lists; "localhost" is both
+ * addresses of this machine to itself (RFC 6761), whatever its files say of the name. It
+ * may ask the network. */
+struct addrinfo;
+MUST_CHECK int listen_host_look_up(struct addrinfo *lists[static 2], const char *host,
+                                   struct err *err);
+void listen_host_free(struct addrinfo *const lists[static 2]);
+
+/* Is there one? */
+MUST_CHECK int listen_host_check(const char *host, struct err *err);
+
 #endif

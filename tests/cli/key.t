@@ -92,6 +92,14 @@ for bad in empty huge nul bytes unpadded missing out.d; do
     says "$bad" "names it: $bad"
     check "nothing is left of: $bad" [ ! -e "$keys/bad.key" ]
 done
+run key import "$work/missing"
+says "cannot open '$work/missing': No such file" "what is missing need not name a signer"
+run key import "$work/empty"
+says "does not name a signer: give an ID" "what is there must"
+: >"$work/file"
+ASSAY_HOME=$work/file/home run key generate
+exits 3 "no place for keys"
+says "keys cannot be kept in '$work/file/home/keys' (ASSAY_HOME moves them): " "says so"
 for id in ../x .hidden a/b "" "$(printf 'a\nb')" \
     01234567890123456789012345678901234567890123456789012345678901234; do
     run key generate "$id"

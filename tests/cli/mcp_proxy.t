@@ -98,12 +98,24 @@ check "nothing at either end" \
     sh -c '"$1" mcp-proxy --audit-dir "$2" -- cat </dev/null >/dev/null' - "$ASSAY" "$audit"
 run mcp-proxy --audit-dir "$audit" -- "$work/nothing-here"
 exits 3 "a server that cannot be started"
-says "cannot start" "is named"
+says "cannot start '$work/nothing-here': there is no such program" "is named"
+: >"$work/no-program"
+for server in no-such-program "$work/no-program"; do
+    run mcp-proxy --audit-dir "$audit" -- "$server"
+    mv "$work/err" "$work/err.stdio"
+    run mcp-proxy --audit-dir "$audit" --listen 127.0.0.1:0 -- "$server"
+    check "--listen says the same: ${server##*/}" cmp "$work/err" "$work/err.stdio"
+done
+says "it is no program that may be run" "a file that is none"
+printf '#!/no/such/interpreter\n' >"$work/script" && chmod +x "$work/script"
+run mcp-proxy --audit-dir "$audit" -- "$work/script"
+says "cannot start '$work/script': No such file or directory" "a script without its interpreter"
 run mcp-proxy --audit-dir "$audit"
 exits 3 "no command"
 : >"$work/file"
 run mcp-proxy --audit-dir "$work/file/x" -- true
 exits 3 "an audit directory that cannot be"
+says "no place for evidence in '$work/file/x'" "says what it was for"
 run log verify "$audit"
 exits 0 "and after all that the log is sound"
 check "nobody is left" [ -z "$(pgrep -f "$server" || true)" ]

@@ -55,6 +55,7 @@ refused "either --upstream-url or a server" --upstream-url http://localhost/mcp
 refused "--listen" --listen nowhere
 refused "--listen" --listen 127.0.0.1:65536
 refused "add --listen-any" --listen 0.0.0.0:0
+refused "no address is found for that name" --listen no-such-host.invalid:0
 refused "is for --listen" --listen-any
 refused "is for --listen" --share-child
 refused "is for --listen" --allow-origin https://a.example
@@ -68,8 +69,19 @@ refused "it is a URL; give host and port only, as in '127.0.0.1:8080'" --listen 
 refused "cannot open" --policy p.yaml
 refused "it is one of off, warn, strict" --pin x
 refused "is for --profile guard" --show-denied-tools
+refused "--pin strict needs a policy" --pin strict
 refused "there is no flag" --workbench
 refused "put '--' in front of that" npx -y a-server
+for header in Authorization:x "Authorization: Bearer secret=" secret "a secret:x"; do
+    run mcp-proxy --audit-dir "$work/refused" --upstream-url http://localhost/mcp --header "$header"
+    exits 3 "--header '$header'"
+    says "--header is NAME=VALUE: " "says what it is"
+    case $header in
+    *Auth*) says "a '=' is needed behind 'Authorization', not a ':'" "and what is wrong" ;;
+    *) says "there is no '=' in it" "and what is wrong" ;;
+    esac
+    check "and no secret" sh -c '! grep -q secret "$1"' - "$work/err"
+done
 run mcp-proxy --audit-dir "$work/refused" --upstream-url https://localhost/mcp --ca "$work/none"
 exits 3 "--ca without its file"
 says "No such file" "and says that it is not there"
@@ -226,9 +238,11 @@ check "the default is .assay/mcp here" [ -d "$work/cwd/.assay/mcp/packs" ]
 rm -rf "$work/cwd/.assay" && : >"$work/cwd/.assay"
 (cd "$work/cwd" && "$ASSAY" mcp-proxy -- python3 "$server" <"$work/in" >"$work/out" 2>"$work/err")
 check "that cannot be written: ~/.assay/mcp" grep -qF "recording in '$ASSAY_HOME/mcp'" "$work/err"
+check "and says why" grep -qF ": './.assay/mcp' cannot be made in the working directory" "$work/err"
 check "and it is used" [ "$(ls "$ASSAY_HOME/mcp/packs" | wc -l)" -eq 1 ]
 (cd / && "$ASSAY" mcp-proxy -- python3 "$server" <"$work/in" >"$work/out" 2>"$work/err")
 check "in / as well" [ "$(ls "$ASSAY_HOME/mcp/packs" | wc -l)" -eq 2 ]
+check "which it says" grep -qF ": the working directory is '/'" "$work/err"
 check "nothing was made in /" [ ! -e /.assay ]
 
 # --- evidence failures: the log's lock file disappears under us ---

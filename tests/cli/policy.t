@@ -7,6 +7,17 @@ case $build in /*) ;; *) build=$PWD/$build ;; esac
 page=$PWD/docs/policy.md
 cd "$work" || exit 1
 
+# --- nothing yet ---
+for words in validate 'test --tool a' 'impact x'; do
+    # shellcheck disable=SC2086 # they are words
+    run policy $words
+    exits 3 "policy $words without a file"
+    says "there is no 'assay.mcp-policy.yaml' here" "says so"
+    says "'assay policy init'" "and how to get one"
+done
+run policy validate absent.yaml
+says "cannot open 'absent.yaml'" "a file that was named"
+
 # --- init ---
 run policy init
 exits 0 "a starter"
@@ -267,6 +278,9 @@ check "two tools are pinned" [ "$(grep -c pinned "$work/out")" -eq 2 ]
 run policy pin --accept a --audit-dir pinned
 exits 3 "nothing has changed"
 says "nothing to accept" "says so"
+run policy pin --accept nosuch --audit-dir pinned
+exits 3 "a tool that is not there"
+says "no tool 'nosuch' is pinned" "says so"
 list_tools evil s1
 run policy pin list --audit-dir pinned
 check "one tool has changed" [ "$(grep -c 'changed .* -> .* a$' "$work/out")" -eq 1 ]

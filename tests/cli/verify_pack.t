@@ -179,7 +179,7 @@ run verify-pack "$work/absent" --out "$work/no.json" --html "$work/no.html"
 check "no answer, no file" sh -c "! [ -e '$work/no.json' ] && ! [ -e '$work/no.html' ]"
 run verify-pack $good/minimal --out "$work/no/such/dir.json"
 exits 3 "a file that cannot be written"
-says "no/such" "says which"
+says "cannot write '$work/no/such/dir.json'" "says which"
 
 # what the target already is: a link stays, a device is written to, never replaced
 ln -s sub/real.html "$work/link.html" && mkdir "$work/sub"
