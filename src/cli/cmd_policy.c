@@ -182,7 +182,7 @@ static enum exit_code run_validate(int argc, char **argv)
 static const struct command policy_validate = {
     .name = "policy validate",
     .usage = "[FILE] [--json]",
-    .summary = "is a policy file (default " POLICY_FILE ") understood?",
+    .summary = "say whether a policy file (default " POLICY_FILE ") is understood",
     .run = run_validate,
 };
 

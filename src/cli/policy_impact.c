@@ -320,8 +320,8 @@ static enum exit_code run(int argc, char **argv)
 
 const struct command policy_impact = {
     .name = "policy impact",
-    .usage = "--policy-new FILE [--policy-old FILE] [--fail-if-newly-denied N] "
+    .usage = "[--policy-new FILE] [--policy-old FILE] [--fail-if-newly-denied N] "
              "[--audit-dir DIR] [--cwd DIR] [--json] SESSION|PACK|FILE...",
-    .summary = "what would a policy have decided over recorded calls?",
+    .summary = "say what a policy would have decided over recorded calls",
     .run = run,
 };

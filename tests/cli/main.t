@@ -42,6 +42,7 @@ visit() {
     run "$@" --help
     exits 0 "$* --help"
     prints "usage: assay $*" "$* shows its usage"
+    check "$*: its sentences end once" sh -c '! grep -q "[?!][.]\$" "$1"' - "$work/out"
     subs=
     if grep -q "COMMAND \[ARGUMENTS\]" "$work/out"; then
         subs=$(sed -n 's/^  \([a-z][a-z-]*\) .*/\1/p' "$work/out")

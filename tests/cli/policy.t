@@ -255,6 +255,8 @@ run policy impact --policy-new new.yaml nothing
 exits 3 "no such session"
 run policy impact --policy-new new.yaml
 exits 3 "no session at all"
+run policy impact --help
+prints "usage: assay policy impact [--policy-new FILE]" "a flag with a default may be left out"
 
 # --- pins ---
 cat >server.sh <<'END'
