@@ -165,7 +165,7 @@ static enum exit_code serve(struct proxy_run *r)
 
 static enum exit_code proxy(const struct proxy_flags *f, char *const *argv)
 {
-    struct proxy_run r = { .flags = f, .status = { f->json } };
+    struct proxy_run r = { .flags = f, .status = { .json = f->json } };
     struct err err = { .code = ERR_NONE };
     enum exit_code code = EXIT_BAD_INPUT;
 

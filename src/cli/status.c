@@ -2,6 +2,7 @@
 #include "cli/status.h"
 
 #include <inttypes.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include "base/diag.h"
@@ -9,6 +10,15 @@
 #include "base/file.h"
 #include "evidence/pack.h"
 #include "json/jcs.h"
+
+/* A pipe that is full would stop us, and with us all sessions. */
+static bool is_heard(struct status *s)
+{
+    struct pollfd err = { .fd = STDERR_FILENO, .events = POLLOUT };
+
+    s->unheard = poll(&err, 1, s->unheard ? 0 : STATUS_PATIENCE) == 0;
+    return !s->unheard;
+}
 
 static void write_line(struct buf *b)
 {
@@ -19,10 +29,12 @@ static void write_line(struct buf *b)
         return;
 }
 
-static void tell(const struct status *s, const char *event, const char *sentence)
+static void tell(struct status *s, const char *event, const char *sentence)
 {
     CLEANUP(buf_release) struct buf b = { 0 };
 
+    if (!is_heard(s))
+        return;
     if (!s->json) {
         diag_say("%s", sentence);
         return;
@@ -38,7 +50,7 @@ void status_note(void *ctx, const char *sentence)
     tell(ctx, "note", sentence);
 }
 
-void status_error(const struct status *s, const char *sentence)
+void status_error(struct status *s, const char *sentence)
 {
     tell(s, "error", sentence);
 }
@@ -46,8 +58,10 @@ void status_error(const struct status *s, const char *sentence)
 void status_pack(void *ctx, const struct pack_result *pack)
 {
     CLEANUP(buf_release) struct buf b = { 0 };
-    const struct status *s = ctx;
+    struct status *s = ctx;
 
+    if (!is_heard(s))
+        return;
     if (!s->json) {
         diag_say("pack: %s", pack->path);
         return;
@@ -59,10 +73,12 @@ void status_pack(void *ctx, const struct pack_result *pack)
     write_line(&b);
 }
 
-void status_listening(const struct status *s, const char *url)
+void status_listening(struct status *s, const char *url)
 {
     CLEANUP(buf_release) struct buf b = { 0 };
 
+    if (!is_heard(s))
+        return;
     if (!s->json) {
         diag_say("listening on %s", url);
         return;
@@ -73,12 +89,11 @@ void status_listening(const struct status *s, const char *url)
     write_line(&b);
 }
 
-void status_end(const struct status *s, bool complete, uint64_t calls,
-                enum exit_code code)
+void status_end(struct status *s, bool complete, uint64_t calls, enum exit_code code)
 {
     CLEANUP(buf_release) struct buf b = { 0 };
 
-    if (!s->json)
+    if (!s->json || !is_heard(s))
         return;
     buf_printf(&b,
                "{\"calls\":%" PRIu64 ",\"complete\":%s,\"event\":\"end\",\"exit\":%d}",
