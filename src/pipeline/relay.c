@@ -187,6 +187,8 @@ void relay_signal(struct relay *r, int number)
     r->signalled = true;
     r->signal_number = number == SIGHUP ? SIGTERM : number;
     relay_why(r, number == SIGINT ? "sigint" : "sigterm", true);
+    if (again || r->client_ended)
+        r->drain_ends = loop_now(r->loop);
     if (r->phase >= FLUSHING)
         relay_over(r); /* who sends signals does not read */
     else if (r->client_ended && (r->phase < TERMINATING || !again))

@@ -69,22 +69,38 @@ void relay_begin_flush(struct relay *r)
     r->phase = FLUSHING;
     relay_no_more_answers(r, "server_exit");
     r->side[TO_CLIENT]->type->read(r->side[TO_CLIENT], false);
-    r->flush_ends = loop_now(r->loop) + r->o->shutdown_timeout;
+    if (!r->signalled) /* else the time began with the signal */
+        r->drain_ends = loop_now(r->loop) + r->o->shutdown_timeout;
     relay_flush_on(r);
 }
 
 static void flush_late(struct relay *r)
 {
-    if (owed_to_client(r) == 0 || loop_now(r->loop) >= r->flush_ends)
+    if (owed_to_client(r) == 0 || loop_now(r->loop) >= r->drain_ends)
         relay_over(r);
     else
         relay_flush_on(r);
+}
+
+/* The second word ends what the first one still waits for. */
+static void give_up_waiting(struct relay *r)
+{
+    for (int i = 0; i < 2; i++)
+        r->side[TO_SERVER]->type->finish(r->side[TO_SERVER]);
+}
+
+/* Of a server that others use, too. */
+static bool is_member(const struct relay *r)
+{
+    return r->start.server && !r->start.server_is_far;
 }
 
 void relay_kill_now(struct relay *r)
 {
     if (relay_has_child(r))
         child_signal(&r->local->child, SIGKILL);
+    else if (is_member(r))
+        give_up_waiting(r); /* to close it is to free it, and we may still send */
     else
         r->side[TO_SERVER]->type->close(r->side[TO_SERVER]);
     r->server_ended = r->server_ended || !relay_has_child(r);
@@ -97,13 +113,6 @@ void relay_why(struct relay *r, const char *reason, bool clean)
         return; /* what came first is the reason */
     r->reason = reason;
     r->clean = clean;
-}
-
-/* The second word ends what the first one still waits for. */
-static void give_up_waiting(struct relay *r)
-{
-    for (int i = 0; i < 2; i++)
-        r->side[TO_SERVER]->type->finish(r->side[TO_SERVER]);
 }
 
 void relay_terminate(struct relay *r, int number, uint64_t grace)
@@ -143,6 +152,7 @@ void relay_drain(struct relay *r)
     if (r->phase >= DRAINING)
         return;
     r->phase = DRAINING;
+    r->drain_ends = loop_now(r->loop) + r->o->shutdown_timeout;
     r->side[TO_CLIENT]->type->read(r->side[TO_CLIENT], false);
     if (r->client_ended && relay_has_child(r))
         r->side[TO_SERVER]->type->finish(r->side[TO_SERVER]);

@@ -81,7 +81,7 @@ struct relay {
     bool dropped;      /* the same, of one exchange: the others go on */
     bool client_gone;
     bool undelivered;       /* the client did not read it all */
-    uint64_t flush_ends;    /* loop time */
+    uint64_t drain_ends;    /* loop time: nothing is sent to the client after it */
     const char *open_calls; /* why calls that are open now will not be answered */
     bool client_end_waits, server_end_waits; /* for the gate */
     const char *reason;                      /* a literal; NULL: none yet */
