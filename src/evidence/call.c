@@ -318,6 +318,8 @@ static void fold(struct call *c, const struct source *s)
         fold_notification(c, s);
     else if (s->type == EVENT_CALL_LOST)
         fold_loss(c, s);
+    else if (s->type == EVENT_CALL_CANCELLED)
+        c->cancelled = true;
     else if (s->type == EVENT_REQUEST_FORWARDED)
         c->forwarded = true;
     else if (s->type == EVENT_MESSAGE_MODIFIED)

@@ -12,6 +12,7 @@
  *     policy_decided          time, verdict, policy_ref, reason, policy_hash
  *     request_denied          that it was denied; without policy_ref: why
  *     notification_received   with method notifications/cancelled: that it was cancelled
+ *     call_cancelled          the same
  *     message_modified        that an operator changed it
  *     response_received       time, result_hash, is_error, result_type, digest
  *     call_lost               time and reason

@@ -61,7 +61,8 @@ struct err;
     X(HEARTBEAT, "heartbeat")                                                            \
     X(PAYLOADS_FORGOTTEN, "payloads_forgotten")                                          \
     X(TRANSPORT_FOUND, "transport_found")                                                \
-    X(SERVER_ENDED, "server_ended")
+    X(SERVER_ENDED, "server_ended")                                                      \
+    X(CALL_CANCELLED, "call_cancelled")
 
 enum event_type {
 #define X(name, text) EVENT_##name,

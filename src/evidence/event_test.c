@@ -350,6 +350,7 @@ static const struct {
     { EVENT_REQUEST_DENIED, " policy_ref " },
     { EVENT_RECEIPT, " call parent " },
     { EVENT_TOOL_CHANGED, " from to " },
+    { EVENT_SERVER_ENDED, " status " },
 };
 
 static const char message_may[] = " method id tool call batch ";

@@ -131,6 +131,7 @@ static const struct {
     { EVENT_TRANSPORT_FOUND, "transport", VALUE_TEXT, MUST },
     { EVENT_SERVER_ENDED, "reason", VALUE_TEXT, MUST },
     { EVENT_SERVER_ENDED, "status", VALUE_COUNT, MAY },
+    { EVENT_CALL_CANCELLED, "call", VALUE_TEXT, MUST },
 };
 
 static uint32_t member(const struct event_view *v, const char *name)

@@ -113,7 +113,7 @@ static bool needs_open_call(enum event_type type)
 {
     return type == EVENT_RESPONSE_RECEIVED || type == EVENT_RECEIPT ||
            type == EVENT_CALL_LOST || type == EVENT_REQUEST_DENIED ||
-           type == EVENT_POLICY_DECIDED;
+           type == EVENT_POLICY_DECIDED || type == EVENT_CALL_CANCELLED;
 }
 
 static int check_request(const struct look *l, struct err *err)

@@ -238,6 +238,8 @@ void flow_release(void *ctx, struct held *h, const struct err *why_not)
     flow_send(r, h->to, h->exchange, buf_str(&h->bytes), h->end, &sent);
     if (sent)
         tap_say_sent(&r->desk->tap, &h->sent);
+    else
+        tap_drop_sent(&r->desk->tap, &h->sent);
     flush_soon(r);
 }
 
@@ -250,6 +252,8 @@ static void pass_on(struct relay *r, enum direction d, struct exchange *x,
     flow_send(r, d, x, as_line(r, d, m->pass, true), true, &sent);
     if (sent)
         tap_forwarded(&r->desk->tap);
+    else
+        tap_unheard(&r->desk->tap);
     flush_soon(r);
 }
 

@@ -470,10 +470,10 @@ static void on_gone(void *ctx, struct http_request *r)
     if (!v)
         return;
     s = v->seat;
-    if (v->stateless && s->member)
-        share_forget_exchange(s->member, v->exchange, true);
     if (v->stateless && v->open)
-        relay_cancel(s->relay, v->exchange);
+        relay_cancel(s->relay, v->exchange); /* evidence first */
+    if (v->stateless && s->member && !relay_defers(s->relay, v->exchange))
+        share_cancel_exchange(s->member, v->exchange); /* else when it has gone on */
     if (v->errand)
         far_abandon(v->errand);
     if (v->kind == VISIT_LEGACY)

@@ -134,6 +134,24 @@ void tap_say_sent(struct tap *t, struct tap_sent *s)
     tap_sent_release(s);
 }
 
+void tap_unheard(struct tap *t)
+{
+    for (size_t i = 0; i < t->passage_count; i++) {
+        if (t->passages[i].release)
+            session_release(t->options.session, t->passages[i].call);
+    }
+    t->passage_count = 0;
+}
+
+void tap_drop_sent(struct tap *t, struct tap_sent *s)
+{
+    for (size_t i = 0; i < s->count; i++) {
+        if (s->item[i].release)
+            session_release(t->options.session, s->item[i].call);
+    }
+    tap_sent_release(s);
+}
+
 void tap_sent_release(struct tap_sent *s)
 {
     for (size_t i = 0; i < s->count; i++)

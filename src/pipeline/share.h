@@ -92,8 +92,9 @@ struct share_member_options {
 MUST_CHECK int share_join(struct share *s, const struct share_member_options *options,
                           struct endpoint **out, struct err *err);
 
-/* The client of this exchange is gone: answers to its requests are for nobody; with
- * `cancel` the server is sent notifications/cancelled for each of them. */
-void share_forget_exchange(struct endpoint *member, struct exchange *x, bool cancel);
+/* The client of this exchange is gone: the server is sent notifications/cancelled for
+ * each of its requests that is open. What it answers all the same, or has answered, comes
+ * to the member as before: it is evidence, though nobody waits for it. */
+void share_cancel_exchange(struct endpoint *member, const struct exchange *x);
 
 #endif

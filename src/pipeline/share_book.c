@@ -233,19 +233,24 @@ void share_ask_free(struct share *s, struct ask *a)
 }
 
 /* initialize must not be cancelled, and what was is not cancelled again. */
-void share_ask_forget(struct share *s, struct ask *a, bool cancel)
+void share_ask_cancel(struct share *s, struct ask *a)
 {
-    bool tell = cancel && is_open(a) && !a->is_initialize;
+    bool tell = is_open(a) && !a->is_initialize;
 
+    share_ask_close(s, a, false);
+    if (tell)
+        share_send_cancel(s, a);
+}
+
+void share_ask_forget(struct share *s, struct ask *a)
+{
     if (a->answered) {
         share_ask_free(s, a);
         return;
     }
-    share_ask_close(s, a, false);
+    share_ask_cancel(s, a);
     a->member = NULL;
     a->exchange = NULL;
-    if (tell)
-        share_send_cancel(s, a);
 }
 
 void share_ask_lose(struct share *s, bool held, const struct err *why)

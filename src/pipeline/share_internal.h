@@ -156,7 +156,8 @@ str share_ask_token(const struct ask *a);
 struct ask *share_ask_newest(const struct share *s);
 
 /* Nobody waits for it any more. */
-void share_ask_forget(struct share *s, struct ask *a, bool cancel);
+void share_ask_cancel(struct share *s, struct ask *a); /* an answer may still come */
+void share_ask_forget(struct share *s, struct ask *a); /* …but is nobody's then */
 
 /* All that were sent, or all that are held, will not be answered. */
 void share_ask_lose(struct share *s, bool held, const struct err *why);

@@ -90,7 +90,7 @@ static void forget_all(struct member *m)
     for (a = m->share->first_ask; a; a = next) {
         next = a->newer;
         if (a->member == m)
-            share_ask_forget(m->share, a, true);
+            share_ask_forget(m->share, a);
     }
     refuse_asked(m->share, m);
 }
@@ -302,6 +302,13 @@ static size_t member_queued(const struct endpoint *e)
     return s->held.n + (side->type ? side->type->queued(side) : 0);
 }
 
+/* An answer comes with the exchange that asked. */
+static bool member_is_own(const struct endpoint *e, const struct exchange *x)
+{
+    (void)e;
+    return x != NULL;
+}
+
 static void member_finish(struct endpoint *e)
 {
     struct member *m = of(e);
@@ -330,12 +337,32 @@ static void member_close(struct endpoint *e)
         share_wake(m->share);
 }
 
+/* A subscription may go on as long as the server likes: of that nobody hears any more. */
+void share_cancel_exchange(struct endpoint *member, const struct exchange *x)
+{
+    struct member *m = of(member);
+    struct ask *a, *next;
+
+    for (a = m->share->first_ask; a; a = next) {
+        next = a->newer;
+        if (a->member != m || a->exchange != x)
+            continue;
+        if (a->is_listen)
+            share_ask_forget(m->share, a);
+        else
+            share_ask_cancel(m->share, a);
+    }
+    share_wake(m->share);
+}
+
 static const struct endpoint_type member_type = {
     .name = "stdio",
     .read = member_read,
     .send = member_send,
     .cork = member_cork,
     .queued = member_queued,
+    .is_own = member_is_own,
+    .settled = share_cancel_exchange,
     .finish = member_finish,
     .close = member_close,
 };
@@ -359,35 +386,4 @@ int share_join(struct share *s, const struct share_member_options *options,
     s->newest = m;
     *out = &m->endpoint;
     return 0;
-}
-
-static void drop_parcels_of(struct member *m, const struct exchange *x)
-{
-    struct parcel **at = &m->first, *p;
-
-    m->last = NULL;
-    while ((p = *at)) {
-        if (p->exchange != x) {
-            m->last = p;
-            at = &p->next;
-            continue;
-        }
-        *at = p->next;
-        m->waiting -= weight(p);
-        free(p);
-    }
-}
-
-void share_forget_exchange(struct endpoint *member, struct exchange *x, bool cancel)
-{
-    struct member *m = of(member);
-    struct ask *a, *next;
-
-    for (a = m->share->first_ask; a; a = next) {
-        next = a->newer;
-        if (a->member == m && a->exchange == x)
-            share_ask_forget(m->share, a, cancel);
-    }
-    drop_parcels_of(m, x);
-    share_wake(m->share);
 }

@@ -84,6 +84,11 @@ static void test_subscriptions(void)
                     "\"listen:0\"",
                     "3") "3:" CANCEL("0") "0:{\"method\":\"notifications/message\"}\n",
                 "the second's, with the ids that it chose");
+    tell(0, 4, LISTEN("5"));
+    share_cancel_exchange(lab.m[0].e, x_of(4));
+    expect_got(LISTEN("4") OUR_CANCEL("4"), "one whose client goes is cancelled");
+    act("say " NOTICE("4") "say " CLOSING("4", "4") "say {\"method\":\"n\"}\n");
+    expect_told(0, "0:{\"method\":\"n\"}\n", "and nobody hears of it any more");
     end();
 }
 

@@ -194,13 +194,15 @@ bool tap_is_withheld(const struct tap *t, uint32_t node);
 /* The message of the last tap_receive() is none: it is no JSON. */
 bool tap_is_no_json(const struct tap *t);
 
-/* It has gone on. */
+/* It has gone on; or it has not, since whoever was to have it is gone. */
 void tap_forwarded(struct tap *t);
+void tap_unheard(struct tap *t);
 
 /* The same in two steps, for a message that waits while others come; on failure nothing
- * will be said of it. tap_say_sent() leaves *s empty. */
+ * will be said of it. tap_say_sent() and tap_drop_sent() leave *s empty. */
 MUST_CHECK int tap_take_sent(struct tap *t, struct tap_sent *s, struct err *err);
 void tap_say_sent(struct tap *t, struct tap_sent *s);
+void tap_drop_sent(struct tap *t, struct tap_sent *s);
 
 /* The message of the last tap_receive() will not go on: no answer to it is awaited, and
  * its calls are denied, with reason evidence_failure: now, or when the log can be written

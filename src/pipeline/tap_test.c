@@ -257,6 +257,61 @@ static void test_what_is_refused_last_is_denied_at_the_end(struct recording *r)
     session_free(s);
 }
 
+/* --- answers that nobody waits for --- */
+
+static struct exchange *exchange_of(uintptr_t number)
+{
+    return (struct exchange *)number; /* a handle, never looked into */
+}
+
+static bool receive_in(struct tap *t, enum direction d, const char *text, uintptr_t x)
+{
+    struct err err;
+
+    return tap_receive(t, d, str_from(text), exchange_of(x), 0, &err) == 0;
+}
+
+static bool is_known(const struct session *s, const char *call)
+{
+    return history_call(session_history(s), str_from(call)) != NULL;
+}
+
+static void test_a_call_whose_client_went_is_answered(struct recording *r)
+{
+    static const char done[] = "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n";
+    struct session *s = recording_another(r, "audit");
+    const struct receipt_counts *c = &session_history(s)->counts;
+    int timed_out = 0;
+    struct tap t = begin(s, 0, &timed_out);
+    struct tap_sent sent;
+    struct err err;
+    char text[160], first[ID_MAX], second[ID_MAX];
+    uint64_t events;
+
+    ok(receive_in(&t, TO_SERVER, call_text(text, 1), 1) &&
+           receive_in(&t, TO_SERVER, call_text(text, 1), 2),
+       "two calls with one id, of two clients");
+    snprintf(first, sizeof(first), "%s", t.asked[TO_SERVER].oldest->call->call.id);
+    snprintf(second, sizeof(second), "%s", t.asked[TO_SERVER].newest->call->call.id);
+    events = c->events;
+    tap_cancel(&t, exchange_of(1), 0);
+    ok(c->events == events + 1 && open_calls(&t) == 1, "one goes: that is an event");
+    ok(t.asked[TO_SERVER].oldest->call->call.cancelled, "by which its call is cancelled");
+    t.own = true;
+    ok(receive_in(&t, TO_CLIENT, done, 1) && c->receipts == 1 && c->lost == 0,
+       "its answer counts");
+    ok(is_known(s, first), "it may still be told that it went on");
+    tap_unheard(&t);
+    ok(!is_known(s, first) && is_known(s, second), "it did not: the call is over");
+    ok(receive_in(&t, TO_CLIENT, done, 1) && c->receipts == 1, "the other's is another");
+    ok(receive_in(&t, TO_CLIENT, done, 2) && c->receipts == 2, "which is answered, too");
+    ok(tap_take_sent(&t, &sent, &err) == 0, "and waits");
+    tap_drop_sent(&t, &sent);
+    ok(!is_known(s, second) && sent.count == 0, "and does not go on");
+    tap_release(&t);
+    session_free(s);
+}
+
 /* --- messages that came at once --- */
 
 /* It comes and goes on. */
@@ -445,6 +500,7 @@ int main(void)
     test_denials_are_told_later(&r);
     test_what_is_refused_last_is_denied_at_the_end(&r);
     test_a_cancelled_call_makes_room(&r);
+    test_a_call_whose_client_went_is_answered(&r);
     test_what_is_awaited(&r);
     test_a_call_that_timed_out_makes_room(&r);
     recording_close(&r);

@@ -64,6 +64,16 @@ void tap_give_up(struct tap *t, struct pending *p, const char *reason,
     tap_forget_pending(t, TO_SERVER, p);
 }
 
+static void say_cancelled(struct tap *t, struct open_call *call)
+{
+    CLEANUP(event_release) struct event e = { 0 };
+    struct err ignored; /* the log counts what is lost */
+
+    event_init(&e, EVENT_CALL_CANCELLED);
+    if (session_note(t->options.session, call, &e, NULL, &ignored) < 0)
+        return;
+}
+
 void tap_cancel(struct tap *t, const struct exchange *x, uint64_t now)
 {
     struct pending *p = t->asked[TO_SERVER].oldest, *next;
@@ -78,6 +88,7 @@ void tap_cancel(struct tap *t, const struct exchange *x, uint64_t now)
         }
         p->cancelled = true;
         p->at = now;
+        say_cancelled(t, p->call);
     }
 }
 

@@ -71,6 +71,8 @@ EVENTS = [
     ("heartbeat", []),
     ("payloads_forgotten", [("text", "of", "mcp_0123456789abcdef"), ("int", "files", 2)]),
     ("transport_found", [("text", "transport", "sse")]),
+    ("server_ended", [("text", "reason", "exit"), ("int", "status", 3)]),
+    ("call_cancelled", [("text", "call", CALL)]),
     # Foreign text around its limit; 'é' lies across byte 256.
     ("request_received", MESSAGE[:4] + [("foreign", "tool", b"x" * 256)]),
     ("request_received", MESSAGE[:4] + [("foreign", "tool", b"x" * 257)]),
@@ -78,7 +80,6 @@ EVENTS = [
     ("request_received", MESSAGE[:4] + [("foreign", "tool", "\U0001f600".encode() * 100)]),
     ("request_received", MESSAGE[:4] + [("foreign", "tool", b"not \xff UTF-8")]),
     ("request_received", MESSAGE[:4] + [("foreign", "tool", b"")]),
-    ("server_ended", [("text", "reason", "exit"), ("int", "status", 3)]),
 ]
 
 

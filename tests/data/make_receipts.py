@@ -123,6 +123,9 @@ def calls():
     c = request(Case("cancelled and answered after all"), id="1", tool="x")
     c.message("notification_received", method="notifications/cancelled")
     response(c).receipt(mcp_request_id=1, outcome_reason="cancelled")
+    c = request(Case("cancelled by going, and answered after all"), id="1", tool="x")
+    c.event("call_cancelled")
+    response(c).receipt(mcp_request_id=1, outcome_reason="cancelled")
     c = request(Case("needs input"), id="1", tool="x")
     response(c, result_type="input_required").receipt(mcp_request_id=1,
                                                       outcome_reason="input_required")

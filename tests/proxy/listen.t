@@ -405,6 +405,46 @@ def case_gone_modern_share(c):
     case_gone_modern(c, "--share-child")
 
 
+def case_gone_modern_late(c, *flags):
+    """The server answers a call when it is cancelled: that is in the receipt."""
+    c.listen("late", "--shutdown-timeout", "1", *flags)
+    conn = Modern(c.place).send("POST", tool(1, "slow"))
+    ok(soon(lambda: c.of("request_forwarded")), "the server has it")
+    conn.close()
+    ok(soon(c.receipts), "it answers")
+    c.stop()
+    same(c.outcomes(), {"forwarded:cancelled": 1}, "the receipt says both")
+    same([e["type"] for e in c.events() if "call" in e],
+         ["request_received", "request_forwarded", "call_cancelled", "response_received", "receipt"],
+         "and so does the log: nobody was sent it")
+    same(c.complete(), [True], "no call is lost")
+    c.judge()
+
+
+def case_gone_modern_late_share(c):
+    case_gone_modern_late(c, "--share-child")
+
+
+def case_gone_modern_late_group(c):
+    case_gone_modern_late(c, "--durability", "group")
+
+
+def case_gone_modern_at_once(c):
+    """Who goes while the call waits for the disk: the server is told behind it."""
+    path = c.dir + ".kept"
+    c.listen("tools", "--durability", "strict", "--shutdown-timeout", "1", argument=path)
+    all_at_once(40, lambda n: Modern(c.place).send("POST", tool(n, "hold")).close())
+    ok(soon(lambda: len(c.of("request_forwarded")) == 40), "all have gone on")
+
+    def of(method, where):
+        return [where(m) for m in kept(path) if m.get("method") == method]
+    ok(soon(lambda: sorted(of("notifications/cancelled", lambda m: m["params"]["requestId"]))
+            == sorted(of("tools/call", lambda m: m["id"]))), "all are cancelled", kept(path))
+    c.stop()
+    same(c.outcomes(), {"timeout:cancelled": 40}, "receipts")
+    c.judge()
+
+
 def case_gone_before(c):
     """Before that version it says nothing."""
     client, path = leave(c, lambda: c.client())
