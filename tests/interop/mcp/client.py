@@ -75,8 +75,17 @@ async def watch(c, uri, name, given):
         return answer, str(await asyncio.wait_for(anext(events), HEARING))
 
 
-async def cancel(c, after, name, given):
-    return await asyncio.wait_for(c.call_tool(name, given), after / 1000)
+async def cancel(c, name, given):
+    """When the server has it: over HTTP, what cancels may overtake what it cancels."""
+    begun = asyncio.Event()
+
+    async def note(done, total, message):
+        begun.set()
+
+    work = asyncio.ensure_future(c.call_tool(name, given, progress_callback=note))
+    work.add_done_callback(lambda _: begun.set())
+    await begun.wait()
+    return await asyncio.wait_for(work, 0)
 
 
 async def many(c, times, name, given):
