@@ -77,18 +77,18 @@ struct share_member_options {
 };
 
 /* A member's endpoint. Messages are sent whole; one that is no JSON is not sent on, nor
- * is the cancelling of what is not open, nor an answer to what was not asked. What the
- * server says goes: an answer to whom it answers, with the exchange that asked; progress
- * to whose token it is, with that request's exchange; a request of the server to the
- * member whose request is the newest that is open, with its exchange, else to the newest
- * member (its answer finds the way back; without any member it is refused); subscription
- * notifications by their subscription id; resources/updated to members that subscribed to
- * that URI or one above it; everything else to all members. A batch whose elements go
- * different ways becomes several.
- * `queued` is what the server has not taken from all members. `close` leaves: what is
- * open is cancelled at the server, and answered to nobody. `finish` makes on_ended
- * follow, when nothing of the member's is open any more (again: at once). on_gone is
- * never called. */
+ * is the cancelling of what is not open, nor an answer to what was not asked: `send`
+ * fails then, and nothing else is wrong. What the server says goes: an answer to whom it
+ * answers, with the exchange that asked; progress to whose token it is, with that
+ * request's exchange; a request of the server to the member whose request is the newest
+ * that is open, with its exchange, else to the newest member (its answer finds the way
+ * back; without any member it is refused); subscription notifications by their
+ * subscription id; resources/updated to members that subscribed to that URI or one above
+ * it; everything else to all members. A batch whose elements go different ways becomes
+ * several. `queued` is what the server has not taken from all members. `close` leaves:
+ * what is open is cancelled at the server, and answered to nobody. `finish` makes
+ * on_ended follow, when nothing of the member's is open any more (again: at once).
+ * on_gone is never called. */
 MUST_CHECK int share_join(struct share *s, const struct share_member_options *options,
                           struct endpoint **out, struct err *err);
 

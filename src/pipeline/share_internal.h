@@ -177,7 +177,8 @@ bool share_is_subscribed(const struct member *m, str uri,
 
 /* --- share_send.c: to the server --- */
 
-void share_to_server(struct share *s, struct member *m, struct exchange *x, str text);
+bool share_to_server(struct share *s, struct member *m, struct exchange *x,
+                     str text); /* false: nothing of it goes there */
 void share_send_cancel(struct share *s, const struct ask *a);
 void share_send_resource(struct share *s, bool subscribe, str uri);
 void share_refuse(struct share *s, str id, str message); /* a request of the server's */

@@ -251,32 +251,35 @@ static void member_read(struct endpoint *e, bool on)
         share_wake(m->share);
 }
 
+static int send_whole(struct member *m, struct exchange *x, str bytes, struct err *err)
+{
+    bool went = share_to_server(m->share, m, x, bytes);
+
+    share_trim(m->share);
+    return went ? 0 : err_set(err, ERR_PEER, "nothing of it is for the server");
+}
+
 static int member_send(struct endpoint *e, struct exchange *x, str bytes, bool end,
                        struct err *err)
 {
     struct member *m = of(e);
     bool whole = end && m->partial.n == 0 && !m->partial.failed;
+    int r;
 
     if (m->cut || m->closed || m->finishing)
         return err_set(err, ERR_PEER, "%s",
                        m->cut ? m->cut->msg : "nothing more is sent");
-    if (whole && bytes.n <= SPLICE_MAX) {
-        share_to_server(m->share, m, x, bytes);
-        share_trim(m->share);
-        return 0;
-    }
+    if (whole && bytes.n <= SPLICE_MAX)
+        return send_whole(m, x, bytes, err);
     m->partial.max = SPLICE_MAX;
     buf_add(&m->partial, bytes);
     if (!end)
         return 0;
-    if (buf_check(&m->partial, "a message to a shared server", err) < 0) {
-        buf_release(&m->partial);
-        return -1;
-    }
-    share_to_server(m->share, m, x, buf_str(&m->partial));
-    share_trim(m->share);
+    r = buf_check(&m->partial, "a message to a shared server", err);
+    if (r == 0)
+        r = send_whole(m, x, buf_str(&m->partial), err);
     buf_release(&m->partial);
-    return 0;
+    return r;
 }
 
 static void member_cork(struct endpoint *e, bool on)

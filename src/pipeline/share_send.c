@@ -278,30 +278,44 @@ static int finish_line(struct share *s, str *out, struct err *err)
     return 0;
 }
 
-void share_to_server(struct share *s, struct member *m, struct exchange *x, str text)
+/* It has gone, or waits for the server to be there. */
+static bool pass_line(struct share *s, uint64_t before)
 {
-    struct sending p = { s, m, x, text, 0 };
-    uint64_t before = s->number;
     bool there = is_there(s);
     struct err err = { 0 };
     str line;
+
+    if (finish_line(s, &line, &err) < 0) {
+        settle(s, before, false, &share_why_large);
+        return false;
+    }
+    if (write_line(s, line) < 0) {
+        settle(s, before, false, there ? &share_why_queue : &share_why_held);
+        return false;
+    }
+    settle(s, before, !there, NULL);
+    return true;
+}
+
+bool share_to_server(struct share *s, struct member *m, struct exchange *x, str text)
+{
+    struct sending p = { s, m, x, text, 0 };
+    uint64_t before = s->number;
+    struct err err = { 0 };
+    bool went;
 
     if (rewrite_parse(&s->json, text, &err) < 0) {
         if (!m->said_no_json)
             share_say(s, "a client sent what is no JSON; it was not sent on: %s",
                       err.msg);
         m->said_no_json = true;
-        return;
+        return false;
     }
     if (!rewrite(&p))
-        return;
-    if (finish_line(s, &line, &err) < 0)
-        settle(s, before, false, &share_why_large);
-    else if (write_line(s, line) < 0)
-        settle(s, before, false, there ? &share_why_queue : &share_why_held);
-    else
-        settle(s, before, !there, NULL);
+        return false;
+    went = pass_line(s, before);
     resubscribe_all(s);
+    return went;
 }
 
 /* --- what we say ourselves --- */

@@ -458,6 +458,22 @@ def case_gone_before(c):
     c.judge()
 
 
+def case_cancelled_too_soon(c):
+    """What comes before its call, by another connection, cancels nothing. A server that is
+    shared is not told of it."""
+    path = c.dir + ".kept"
+    c.listen("tools", "--share-child", argument=path)
+    client = c.client()
+    same(client.post(ask(None, "notifications/cancelled", requestId=1)).status, 202, "it is taken")
+    same(client.call(1)["id"], 1, "the call is answered")
+    same(c.stop(), 0, "status 0")
+    ok("notifications/cancelled" not in methods(path), "the server was not told")
+    same([e["type"] for e in c.events() if e.get("method") == "notifications/cancelled"],
+         ["notification_received"], "which is what the log says")
+    same(c.outcomes(), GOOD, "the call was not cancelled")
+    c.judge()
+
+
 # --- the flags of a session ---
 
 
