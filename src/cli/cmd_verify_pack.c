@@ -321,10 +321,14 @@ static int write_files(const struct request *q, const struct report *r, const ch
     CLEANUP(buf_release) struct buf json = { .max = REPORT_MAX };
     CLEANUP(buf_release) struct buf html = { .max = REPORT_MAX };
     CLEANUP(buf_release) struct buf badge = { 0 };
+    CLEANUP(mapping_release) struct mapping receipts = { 0 };
+    struct err ignored;
 
     report_add(&json, r);
     buf_add_char(&json, '\n');
-    report_add_html(&html, r, dir);
+    if (receipt_pack_map(&receipts, dir, &ignored) < 0)
+        receipts.bytes = STR(""); /* then none are listed */
+    report_add_html(&html, r, dir, receipts.bytes);
     report_add_badge(&badge, r);
     if (q->out && write_file(q->out, &json, dir, err) < 0)
         return -1;

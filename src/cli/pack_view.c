@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/pack_view.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -34,17 +33,6 @@ static int read_manifest(struct pack_view *v, struct err *err)
     return 0;
 }
 
-static int map_receipts(struct pack_view *v, struct err *err)
-{
-    CLEANUP(file_close) int fd = -1;
-    char path[FILE_PATH_MAX];
-
-    if (path_join(path, v->path, RECEIPT_PACK_NAME, err) < 0)
-        return -1;
-    fd = file_open(path, O_RDONLY | O_NOFOLLOW, 0, err);
-    return fd < 0 ? -1 : mapping_open(&v->receipts, fd, path, err);
-}
-
 static bool parse_receipt(struct json *j, str line)
 {
     static const struct json_limits limits = { .max_bytes = RECEIPT_LINE_MAX };
@@ -72,7 +60,7 @@ int pack_view_open(struct pack_view *v, const char *path, struct err *err)
     if (path_join(v->path, path, "", err) < 0)
         return -1;
     v->path[strlen(v->path) - 1] = '\0'; /* the slash of path_join() */
-    if (read_manifest(v, err) < 0 || map_receipts(v, err) < 0) {
+    if (read_manifest(v, err) < 0 || receipt_pack_map(&v->receipts, v->path, err) < 0) {
         pack_view_release(v);
         return -1;
     }

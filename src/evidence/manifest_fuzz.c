@@ -29,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         r = manifest_attestation_hash(&v.manifest, &hash, &err);
         assert(r == 0);
         report_of(&report, &v, NULL);
-        report_add_html(&page, &report, "pack");
+        report_add_html(&page, &report, "pack", STR(""));
         assert(!memmem(page.p, page.n, "<script", 7));
     }
     verify_result_release(&v);

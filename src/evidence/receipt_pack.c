@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "evidence/receipt_pack.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 
 #include "base/clock.h"
@@ -27,6 +28,17 @@ static bool is_blank(str line)
             return false;
     }
     return true;
+}
+
+int receipt_pack_map(struct mapping *m, const char *dir, struct err *err)
+{
+    CLEANUP(file_close) int fd = -1;
+    char path[FILE_PATH_MAX];
+
+    if (path_join(path, dir, RECEIPT_PACK_NAME, err) < 0)
+        return -1;
+    fd = file_open(path, O_RDONLY | O_NOFOLLOW, 0, err);
+    return fd < 0 ? -1 : mapping_open(m, fd, path, err);
 }
 
 bool receipt_line(str *rest, str *line)

@@ -16,6 +16,7 @@
 
 #include "base/attr.h"
 #include "base/buf.h"
+#include "base/file.h"
 #include "base/str.h"
 #include "evidence/crypto.h"
 #include "evidence/finding.h"
@@ -46,6 +47,9 @@ struct receipt_facts {
 /* Take the next line that is not blank off *rest; false at the end. A '\r' before the
  * '\n' is not part of it, a last line without '\n' is a line. */
 bool receipt_line(str *rest, str *line);
+
+/* The receipts of the pack in `dir`, unchecked. */
+MUST_CHECK int receipt_pack_map(struct mapping *m, const char *dir, struct err *err);
 
 /* Told how many bytes were looked at since the last call; may be NULL. */
 struct receipt_watch {

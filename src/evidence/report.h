@@ -82,9 +82,13 @@ struct transcript {
 
 void report_add_transcript(struct buf *out, const struct transcript *t);
 
+#define REPORT_CALLS_MAX 1000 /* calls that a page lists */
+
 /* One self-contained HTML page; `name` is what the person called the pack. Foreign text
- * is escaped; there is no script and nothing is fetched. */
-void report_add_html(struct buf *out, const struct report *r, const char *name);
+ * is escaped; there is no script and nothing is fetched. The calls that `receipts`, the
+ * bytes of the pack's receipt file, tell of are listed where nothing is wrong with it. */
+void report_add_html(struct buf *out, const struct report *r, const char *name,
+                     str receipts);
 
 /* A badge "assay | verified" as SVG. */
 void report_add_badge(struct buf *out, const struct report *r);

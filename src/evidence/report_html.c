@@ -2,6 +2,7 @@
 #include "evidence/report.h"
 
 #include "base/utf8.h"
+#include "evidence/report_html.h"
 
 static const char head[] =
     "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
@@ -26,11 +27,12 @@ static const char head[] =
     "code{font:13px/1.5 ui-monospace,monospace;overflow-wrap:anywhere}\n"
     "ul{margin:0;padding:0;list-style:none}li+li{margin-top:14px;padding-top:14px;"
     "border-top:1px solid var(--line)}\n"
+    ".calls th{width:auto}.calls td{padding-right:12px;vertical-align:top}"
+    ".calls .n{text-align:right}.calls .w{white-space:nowrap}\n"
     ".good{color:var(--good)}.bad{color:var(--bad)}.warn{color:var(--warn)}\n"
     "</style>\n</head>\n<body>\n<main>\n";
 
-/* Foreign text in HTML: markup and control characters lose their power. */
-static void add_text(struct buf *out, str text)
+void html_add_text(struct buf *out, str text)
 {
     while (text.n) {
         uint32_t c = 0;
@@ -50,7 +52,7 @@ static void add_text(struct buf *out, str text)
 static void add_row(struct buf *out, const char *name, str value)
 {
     buf_printf(out, "<tr><th>%s</th><td>", name);
-    add_text(out, value);
+    html_add_text(out, value);
     buf_add(out, STR("</td></tr>\n"));
 }
 
@@ -104,7 +106,7 @@ static void add_header(struct buf *out, const struct report *r, const char *name
     if (report_signer_unknown(r))
         add_advice(out, &r->result->manifest.signer_pubkey_sha256);
     buf_add(out, STR("<p class=\"soft\">"));
-    add_text(out, str_from(name));
+    html_add_text(out, str_from(name));
     buf_printf(out, " &middot; checked %.24s by assay %s</p></header>\n", r->verified_at,
                ASSAY_VERSION);
 }
@@ -150,7 +152,7 @@ static void add_code(struct buf *out, const struct findings *f, enum finding_cod
         if (f->items[i].code != code)
             continue;
         buf_printf(out, "<code class=\"bad\">%s</code> ", info->name);
-        add_text(out, f->items[i].message);
+        html_add_text(out, f->items[i].message);
         buf_add(out, STR("<br>\n"));
     }
     buf_printf(out, "<span class=\"soft\">It means: %s. What to do: %s.</span></li>\n",
@@ -187,7 +189,7 @@ static void add_requirements(struct buf *out, const struct verify_result *v)
         buf_printf(out, "<tr><th>%s</th><td class=\"%s\">",
                    requirement_flag((enum requirement_kind)i), q->met ? "good" : "warn");
         buf_add(out, q->met ? STR("met") : STR("not met: "));
-        add_text(out, q->message);
+        html_add_text(out, q->message);
         buf_add(out, STR("</td></tr>\n"));
     }
     if (any)
@@ -214,19 +216,21 @@ static void add_warnings(struct buf *out, const struct verify_result *v)
     buf_add(out, STR("<section><h2>Worth knowing</h2><ul>\n"));
     for (size_t i = 0; i < v->warning_count; i++) {
         buf_add(out, STR("<li>"));
-        add_text(out, v->warnings[i]);
+        html_add_text(out, v->warnings[i]);
         buf_add(out, STR("</li>\n"));
     }
     buf_add(out, STR("</ul></section>\n"));
 }
 
-void report_add_html(struct buf *out, const struct report *r, const char *name)
+void report_add_html(struct buf *out, const struct report *r, const char *name,
+                     str receipts)
 {
     buf_add(out, str_from(head));
     add_header(out, r, name);
     add_findings(out, &r->result->findings);
     add_requirements(out, r->result);
     add_facts(out, r);
+    html_add_calls(out, r->result, receipts);
     add_stages(out, r->result);
     add_warnings(out, r->result);
     buf_printf(out,

@@ -2,6 +2,8 @@
 #include "evidence/report.h"
 
 #include "base/err.h"
+#include "evidence/receipt_pack.h"
+#include "evidence/report_html.h"
 #include "tests/tap.h"
 #include "json/json.h"
 
@@ -150,7 +152,7 @@ static void look_with(struct views *v, const char *dir,
     report_of(&r, &result, NULL);
     v->json.max = v->html.max = v->badge.max = v->transcript.max = REPORT_MAX;
     report_add(&v->json, &r);
-    report_add_html(&v->html, &r, dir);
+    report_add_html(&v->html, &r, dir, STR(""));
     report_add_badge(&v->badge, &r);
     report_add_transcript(&v->transcript, &(struct transcript){ .report = &r });
     verify_result_release(&result);
@@ -169,6 +171,56 @@ static void test_every_view_says_the_boundary(void)
     ok(contains(&v.json, VERIFY_BOUNDARY), "JSON");
     ok(contains(&v.html, VERIFY_BOUNDARY), "HTML");
     ok(contains(&v.transcript, VERIFY_BOUNDARY), "transcript");
+}
+
+static size_t count_of(const struct buf *b, str what)
+{
+    str rest = buf_str(b);
+    const char *at;
+    size_t n = 0;
+
+    while (rest.n && (at = memmem(rest.p, rest.n, what.p, what.n))) {
+        rest = str_skip(rest, (size_t)(at - rest.p) + what.n);
+        n++;
+    }
+    return n;
+}
+
+/* A page with so many calls, whose receipts were checked or are others. */
+static void list_calls(struct buf *page, size_t calls, bool checked)
+{
+    CLEANUP(buf_release) struct buf text = { 0 };
+    struct manifest_file file = { .path = STR(RECEIPT_PACK_NAME) };
+    struct verify_result v = { .manifest = { .files = &file, .file_count = 1 } };
+
+    for (size_t i = 0; i < calls; i++)
+        buf_printf(&text,
+                   "{\"seq\":%zu,\"tool_name\":\"<b>\",\"type\":\"mcp_tool_call\"}\n", i);
+    buf_add(&text, STR("{\"type\":\"session_metadata\"}\n"));
+    if (checked)
+        file.sha256 = digest_of(buf_str(&text));
+    page->max = REPORT_MAX;
+    html_add_calls(page, &v, buf_str(&text));
+}
+
+static void test_the_page_lists_calls(void)
+{
+    CLEANUP(buf_release) struct buf all = { 0 };
+    CLEANUP(buf_release) struct buf more = { 0 };
+    CLEANUP(buf_release) struct buf none = { 0 };
+    CLEANUP(buf_release) struct buf other = { 0 };
+
+    list_calls(&all, REPORT_CALLS_MAX, true);
+    ok(count_of(&all, STR("&#60;b&#62;")) == REPORT_CALLS_MAX &&
+           !contains(&all, " more:"),
+       "as many as it lists at most");
+    list_calls(&more, REPORT_CALLS_MAX + 1, true);
+    ok(count_of(&more, STR("&#60;b&#62;")) == REPORT_CALLS_MAX &&
+           contains(&more, "and 1 more:"),
+       "one more is only counted");
+    list_calls(&none, 0, true);
+    list_calls(&other, 3, false);
+    ok(none.n == 0 && other.n == 0, "none, where there are none, or others were checked");
 }
 
 static void test_a_signer_that_nobody_knows_is_not_called_verified(void)
@@ -245,6 +297,7 @@ int main(void)
     test_overall_verdict_has_a_precedence();
     test_every_required_key_is_there();
     test_every_view_says_the_boundary();
+    test_the_page_lists_calls();
     test_a_signer_that_nobody_knows_is_not_called_verified();
     test_what_is_not_as_asked_has_not_passed();
     test_tampering_is_seen_in_every_view();

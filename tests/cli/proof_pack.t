@@ -25,6 +25,14 @@ run proof-pack --json --audit-dir "$dir"
 check "as JSON too" "$ASSAY" jcs "$work/out"
 prints '"state": "packed"' "with the state"
 
+run verify-pack "$pack" --html "$work/calls.html"
+check "the page lists its calls" [ "$(grep -c '<tr><td class="n">' "$work/calls.html")" -eq 2 ]
+check "with foreign names made harmless" grep -q '>evil&#xfffd;\[31m<' "$work/calls.html"
+cp -r "$pack" "$work/forged" && sed -i '1s/evil/good/' "$work/forged/receipt_pack.jsonl"
+run verify-pack "$work/forged" --html "$work/forged.html"
+check "of a pack that was changed it lists none" sh -c \
+    'grep -q "<h1>Tampered</h1>" "$1" && ! grep -q "<h2>Calls</h2>" "$1"' - "$work/forged.html"
+
 run log show "$dir" --session "$session"
 exits 0 "its events are shown"
 prints 'tool=evil\u001b[31m ' "foreign texts are escaped once"
