@@ -11,12 +11,13 @@
 #include "evidence/pack.h"
 #include "json/jcs.h"
 
-/* A pipe that is full would stop us, and with us all sessions. */
+/* A pipe that is full would stop us, and with us all sessions. A signal ends the wait for
+ * it, and does not make it empty. */
 static bool is_heard(struct status *s)
 {
     struct pollfd err = { .fd = STDERR_FILENO, .events = POLLOUT };
 
-    s->unheard = poll(&err, 1, s->unheard ? 0 : STATUS_PATIENCE) == 0;
+    s->unheard = poll(&err, 1, s->unheard ? 0 : STATUS_PATIENCE) <= 0;
     return !s->unheard;
 }
 

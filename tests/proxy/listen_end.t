@@ -7,8 +7,10 @@ does not read, or nobody who takes what we say.
 
 Afterwards every log and every pack verifies.
 """
+import contextlib
 import fcntl
 import json
+import os
 import signal
 import socket
 import time
@@ -87,6 +89,25 @@ def case_nobody_reads_stderr(c):
     c.process.send_signal(signal.SIGTERM)
     same(lab.wait(c.process)[0], 0, "SIGTERM: status 0")
     c.judge(packs=61)
+
+
+def case_signal_while_stderr_is_full(c):
+    """It comes while a line waits for its reader."""
+    c = Deaf(c.name)
+    c.listen("tools")
+    client = c.client()
+    same(client.call(1)["id"], 1, "a call")
+    full = os.open(f"/proc/{c.process.pid}/fd/2", os.O_WRONLY | os.O_NONBLOCK)
+    with contextlib.suppress(BlockingIOError):
+        while os.write(full, b"x"):
+            pass
+    os.close(full)
+    client.close()
+    ok(soon(c.packs), "its pack")
+    time.sleep(0.3)
+    c.process.send_signal(signal.SIGTERM)
+    same(lab.wait(c.process, 20)[0], 0, "SIGTERM: status 0")
+    c.judge()
 
 
 run_cases(globals(), Case)
