@@ -390,6 +390,16 @@ static void take_message(struct relay *r, enum direction d, struct exchange *x,
     flow_leave_if_drained(r);
 }
 
+/* Its client went while it waited for names: it is cancelled behind it. */
+static void cancel_deserted(struct relay *r, struct exchange *x)
+{
+    struct endpoint *server = r->side[TO_SERVER];
+
+    relay_cancel(r, x);
+    if (server->type->settled && !relay_defers(r, x))
+        server->type->settled(server, x);
+}
+
 /* A message whose names are known: as if it came now. */
 void flow_ready(void *ctx, struct aside *a)
 {
@@ -398,6 +408,8 @@ void flow_ready(void *ctx, struct aside *a)
                                      buf_str(&a->bytes), false };
 
     take_message(r, TO_SERVER, a->exchange, &m);
+    if (a->deserted)
+        cancel_deserted(r, a->exchange);
     flow_drained(r, TO_SERVER);
     if (!guard_is_waiting(r->guard))
         relay_go_on(r);

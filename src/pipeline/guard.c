@@ -468,6 +468,12 @@ bool guard_wait(struct guard *g, str bytes, struct exchange *x)
     return true;
 }
 
+void guard_desert(struct guard *g, const struct exchange *x)
+{
+    for (struct aside *a = g ? g->asides : NULL; a; a = a->next)
+        a->deserted = a->deserted || a->exchange == x;
+}
+
 static struct aside *next_undelivered(const struct guard *g)
 {
     struct aside *a = g->asides;

@@ -50,6 +50,7 @@ struct aside {
     unsigned open; /* names that have no answer yet */
     bool in_order; /* it must not go before those that were put aside before it */
     bool delivered;
+    bool deserted; /* who sent it does not want the answer any more */
     struct known_name *known;
     size_t known_count;
 };
@@ -113,6 +114,9 @@ void guard_list(struct guard *g, struct tap *t, const struct rpc *m);
 
 /* True: the message (of the client, `bytes` with its line end) was put aside. */
 bool guard_wait(struct guard *g, str bytes, struct exchange *x);
+
+/* Whoever sent this does not want answers any more: what waits of it is deserted. */
+void guard_desert(struct guard *g, const struct exchange *x); /* NULL is fine */
 
 /* Deliver now what waits, with the names that are known. */
 void guard_flush(struct guard *g);

@@ -210,6 +210,7 @@ void relay_stop(struct relay *r, const char *reason)
 
 void relay_cancel(struct relay *r, const struct exchange *x)
 {
+    guard_desert(r->guard, x);
     if (r->desk)
         tap_cancel(&r->desk->tap, x, loop_now(r->loop));
 }

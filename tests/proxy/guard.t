@@ -18,6 +18,7 @@ import time
 sys.dont_write_bytecode = True
 from lab import *  # noqa: E402,F403
 import hostile  # noqa: E402
+import web  # noqa: E402
 
 POLICY = """version: "1"
 default: deny
@@ -223,6 +224,7 @@ constraints:
   web_fetch: {deny_private_hosts: true}
   "read_*": {max_calls: 300}
 """
+HOLD = NAMES.replace("web_fetch", "hold")
 VERDICTS = [("http://public.example/x", True), ("http://private.example/", False),
             ("https://mixed.example", False), ("http://six.example:8080/", True),
             ("http://sixprivate.example/", False), ("http://absent.example/", False),
@@ -382,6 +384,28 @@ def case_names_hang(c):
     tap.same(end(p)[0], 1, "a name that hangs: status")
     tap.ok(b"hangs" not in read(c.dir + ".kept"), "its call does not go on")
     c.judge()
+
+
+def case_names_gone(c):
+    """A client that goes while a name is looked up has cancelled its call, as one that
+    goes later has."""
+    for flags in ([], ["--durability", "strict"]):
+        one = web.Case("-".join([c.name, *flags[1:]]))
+        if Table(one, hangs=True).missing("a client that goes while a name is looked up"):
+            return
+        kept = one.dir + ".kept"
+        one.listen("tools", "--policy", policy(one, HOLD), "--shutdown-timeout", "1", *flags,
+                   argument=kept)
+        away = web.Modern(one.place).send("POST", web.tool(1, "hold", url="http://hangs.example/"))
+        time.sleep(0.5)
+        away.close()
+        tap.ok(web.soon(lambda: one.of("request_forwarded")), f"{one.name}: the call goes on")
+        tap.ok(web.soon(lambda: b"notifications/cancelled" in read(kept)),
+               "and is cancelled behind that", read(kept))
+        one.table.socket.close()
+        one.stop()
+        tap.same(one.outcomes(), {"timeout:cancelled": 1}, "the receipt says so")
+        one.judge()
 
 
 def case_names_in_order(c):
