@@ -187,10 +187,12 @@ void relay_signal(struct relay *r, int number)
     r->signalled = true;
     r->signal_number = number == SIGHUP ? SIGTERM : number;
     relay_why(r, number == SIGINT ? "sigint" : "sigterm", true);
-    if (again || r->client_ended)
+    if (again || r->client_ended || r->phase == FLUSHING)
         r->drain_ends = loop_now(r->loop);
-    if (r->phase >= FLUSHING)
-        relay_over(r); /* who sends signals does not read */
+    if (r->phase == FLUSHING && !again)
+        relay_flush_on(r); /* who sends signals may still read, but not for long */
+    else if (r->phase >= FLUSHING)
+        relay_over(r);
     else if (r->client_ended && (r->phase < TERMINATING || !again))
         hasten(r);
     else if (again && r->phase <= DRAINING)

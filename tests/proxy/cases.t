@@ -25,6 +25,7 @@ from datetime import datetime
 
 sys.dont_write_bytecode = True
 from lab import *  # noqa: E402,F403
+from web import soon  # noqa: E402
 
 
 # --- ids ---
@@ -1150,6 +1151,27 @@ def case_sigterm_after_eof_late(c):
     tap.ok(took < 1.3, "at once", took)
     p.stdin = None
     c.judge()
+
+
+def case_sigterm_after_eof_unread(c):
+    """The server has gone, and its answer is not read yet: half a second is left for that."""
+    for reads in (True, False):
+        one = Case(f"{c.name}-{reads}")
+        p = one.start("echo", "--shutdown-timeout", "30")
+        p.stdin.write(call(1, "t", {"a": "x" * 300_000}))
+        tap.ok(soon(lambda: "response_sent" in [e["type"] for e in one.events()]),
+               "the answer is on its way")
+        p.stdin.close()
+        time.sleep(0.4)
+        p.send_signal(signal.SIGTERM)
+        time.sleep(0.2)
+        if reads:
+            tap.ok(len(p.stdout.read()) > 300_000, "all of it is read after SIGTERM")
+        status, took = wait(p)
+        tap.ok(status == (0 if reads else 2) and took < 1.3, "SIGTERM: the end", status, took)
+        tap.same(one.complete(), [reads], "the log says whether it was read")
+        p.stdin = None
+        one.judge()
 
 
 def case_piped(c):
