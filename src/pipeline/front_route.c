@@ -39,7 +39,6 @@ static void hand_on(struct visit *v)
     v->open = legacy ? 0 : f->peek.requests;
     v->is_batch = f->peek.is_batch;
     v->stateless = f->peek.is_stateless && !legacy;
-    v->request->ends_with_client = v->stateless; /* going is cancelling there */
     v->is_initialize = f->peek.is_initialize;
     if (f->peek.tokens.n)
         buf_add(&v->tokens, buf_str(&f->peek.tokens));
@@ -55,7 +54,11 @@ static void hand_on(struct visit *v)
 /* In the order in which they came; a session that does not read makes them wait. */
 static void hand_on_or_wait(struct visit *v)
 {
-    if (v->seat->reading && v->seat->waiting == 0) {
+    const struct seat *s = v->seat;
+
+    v->request->ends_with_client =
+        s->front->peek.is_stateless && s->kind != SEAT_LEGACY; /* going is cancelling */
+    if (s->reading && s->waiting == 0) {
         hand_on(v);
         return;
     }

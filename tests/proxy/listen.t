@@ -445,6 +445,20 @@ def case_gone_modern_at_once(c):
     c.judge()
 
 
+def case_gone_modern_waiting(c):
+    """Who goes while its call waits for a server that does not read has not called it."""
+    c.listen("slow", "--shutdown-timeout", "1", argument="3")
+    large = [Modern(c.place).send("POST", tool(n, "t", a="x" * 400_000)) for n in range(8)]
+    ok(soon(lambda: c.of("request_forwarded")), "the server does not read them")
+    time.sleep(0.5)
+    for n in range(5):
+        Modern(c.place).send("POST", tool(n, "t")).close()
+    same([conn.answer().message()["id"] for conn in large], list(range(8)), "it answers them")
+    c.stop()
+    same(c.outcomes(), {"forwarded": 8}, "receipts")
+    c.judge()
+
+
 def case_gone_before(c):
     """Before that version it says nothing."""
     client, path = leave(c, lambda: c.client())
