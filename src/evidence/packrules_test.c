@@ -77,6 +77,19 @@ static void request_made_a_note(struct forge *f)
                    STR("\"request_forwarded\""));
 }
 
+/* What cancels a call stands before its receipt. */
+static void cancelled_behind_receipt(struct forge *f)
+{
+    forge_set_line(EVENTS(f), forge_typed(EVENTS(f), "response_sent", 0), "type",
+                   STR("\"call_cancelled\""));
+}
+
+static void cancelled_before_answer(struct forge *f)
+{
+    forge_set_line(EVENTS(f), forge_typed(EVENTS(f), "request_forwarded", 0), "type",
+                   STR("\"call_cancelled\""));
+}
+
 static void first_policy_unknown(struct forge *f)
 {
     size_t k = forge_typed(EVENTS(f), "policy_decided", 0);
@@ -119,6 +132,10 @@ static const struct {
       "begins a call that has begun already" },
     { "a call without its request", request_made_a_note,
       "belongs to a call that is not open" },
+    { "a call cancelled when it was over", cancelled_behind_receipt,
+      "belongs to a call that is not open" },
+    { "a call cancelled that was not", cancelled_before_answer,
+      "a receipt does not say what its events say: its \"outcome_reason\"" },
     { "a decision by an unknown policy", first_policy_unknown,
       "decides by a policy that was never loaded" },
     { "a session without a start", session_not_started, "of its session" },
