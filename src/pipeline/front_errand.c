@@ -118,7 +118,7 @@ void errand_conclude(struct errand *x, const struct err *why)
     if (x->dead)
         return;
     if (!x->resumable || x->status == 0)
-        relay_lose_all(s->relay, x->exchange, why ? why : &silent);
+        relay_lose_all(s->relay, x->exchange, "server_exit", why ? why : &silent);
     v = visit_for(x);
     if (v && !v->begun && x->status && !why) {
         reply_plain(v, x);

@@ -313,7 +313,7 @@ int far_send(struct visit *v, str body, struct err *err)
     if (v->errand)
         errand_conclude(v->errand, err); /* which answers, and may end the visit */
     else
-        relay_lose_all(v->seat->relay, v->exchange, err);
+        relay_lose_all(v->seat->relay, v->exchange, "server_exit", err);
     return -1;
 }
 
@@ -366,9 +366,12 @@ static int side_send(struct endpoint *e, struct exchange *to, str bytes, bool en
 
     if (!end)
         return err_set(err, ERR_REFUSED, "a message must be sent whole");
-    if (!v || v->errand)
-        return err_set(err, ERR_PEER, "the client is gone");
-    return far_send(v, bytes, err);
+    if (v && !v->errand)
+        return far_send(v, bytes, err);
+    err_set(err, ERR_PEER, "the client is gone");
+    if (!v) /* no answer will come to what is not sent */
+        relay_lose_all(s->relay, to, "client_gone", err);
+    return -1;
 }
 
 static void side_cork(struct endpoint *e, bool on)

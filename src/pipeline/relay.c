@@ -228,14 +228,15 @@ void relay_lose(struct relay *r, struct exchange *x, str id, const struct err *w
     flow_leave_if_drained(r);
 }
 
-void relay_lose_all(struct relay *r, const struct exchange *x, const struct err *why)
+void relay_lose_all(struct relay *r, const struct exchange *x, const char *reason,
+                    const struct err *why)
 {
     struct pending *p = relay_oldest(r), *next;
 
     for (; p; p = next) {
         next = p->newer;
         if (p->exchange == x && !p->answered && !p->cancelled)
-            flow_lose(r, p, "server_exit", why);
+            flow_lose(r, p, reason, why);
     }
     flow_leave_if_drained(r);
 }

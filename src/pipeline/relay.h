@@ -124,7 +124,9 @@ void relay_cancel(struct relay *r, const struct exchange *x);
  * told so with error -31006. */
 void relay_lose(struct relay *r, struct exchange *x, str id, const struct err *why);
 
-void relay_lose_all(struct relay *r, const struct exchange *x, const struct err *why);
+/* All of these, for this reason (one of terms.h). */
+void relay_lose_all(struct relay *r, const struct exchange *x, const char *reason,
+                    const struct err *why);
 
 /* The server, which is shared with others, has ended and is started again: the log says
  * so, and how (docs/log.md). */

@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import socket
+import struct
 import threading
 
 import lab
@@ -323,6 +324,23 @@ def case_progress(c):
     same([f[-1]["result"] for f in found], [{"n": {"n": n}} for n in range(8)], "and the answers")
     same(c.stop(), 0, "status 0")
     same(c.outcomes(), {"forwarded": 8}, "receipts")
+    c.judge()
+
+
+def case_gone_unsent(c):
+    """A call whose client breaks off while it waits for the disk is not sent, nor waited for."""
+    c.listen(Server(plain).url(), "--durability", "strict", "--shutdown-timeout", "30")
+    client = c.client()
+    for n in range(30):
+        conn = client.send("POST", tool(n))
+        conn.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        conn.file.close()
+        conn.socket.close()
+    ok(soon(lambda: len(c.receipts()) == 30), "all have receipts", c.outcomes())
+    ok(set(c.outcomes()) <= {"forwarded", "timeout:client_gone"}, "which say why", c.outcomes())
+    same(sum("call" in e for e in c.of("request_forwarded")), c.outcomes().get("forwarded", 0),
+         "and so does the log")
+    c.stop()
     c.judge()
 
 
