@@ -43,10 +43,13 @@ static void tell_pack(void *ctx, const struct pack_result *pack)
     struct answer *a = ctx;
     struct pretty *p = &a->pretty;
 
-    if (pack->rebuilt)
-        diag_say("receipts lost and made again from their events: %" PRIu64
-                 "; with stored content, which is gone: %" PRIu64,
+    if (pack->content_lost)
+        diag_say("receipts made again from the log: %" PRIu64
+                 "; of those with stored content, which is gone: %" PRIu64,
                  pack->rebuilt, pack->content_lost);
+    else if (pack->rebuilt)
+        diag_say("receipts made again from the log, nothing of them is lost: %" PRIu64,
+                 pack->rebuilt);
     if (!a->json) {
         printf("%s\n", pack->path);
         return;

@@ -149,7 +149,8 @@ static int pack_cut(struct finish *f, const struct orphan *o,
     const struct pack_request request = { .session = o->entry->id,
                                           .receipts = o->entry->receipts,
                                           .first = first,
-                                          .cut = *cut };
+                                          .cut = *cut,
+                                          .restore = true };
     struct pack_result pack;
 
     if (pack_build(f->log, &request, &pack, err) < 0)

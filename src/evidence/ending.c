@@ -27,7 +27,7 @@ static int put_metadata(struct session *s, const struct metadata *m, struct err 
     if (metadata_compose(&s->drafts->line, m, err) < 0)
         return -1;
     session_compose_receipt_event(s, id);
-    if (receipts_append(&s->receipts, s->drafts->line.line, err) < 0)
+    if (receipts_append(&s->receipts, s->drafts->line.line, false, err) < 0)
         return -1;
     return session_add(s, &s->drafts->receipt_event, NULL, err);
 }

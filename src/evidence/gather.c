@@ -16,7 +16,7 @@ size_t session_gathered(const struct session *s)
 {
     if (!session_is_gathering(s))
         return 0;
-    return log_gathered(s->log) + s->receipts.line.n;
+    return log_gathered(s->log) + receipts_waiting(&s->receipts);
 }
 
 static void write_all(void *ctx);

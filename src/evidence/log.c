@@ -55,6 +55,11 @@ enum log_durability log_durability_of(const struct log *log)
     return log->durability;
 }
 
+enum log_on_failure log_on_failure_of(const struct log *log)
+{
+    return log->on_failure;
+}
+
 void log_tell(const struct log *log, const char *fmt, ...)
 {
     char sentence[512];

@@ -89,6 +89,7 @@ const char *log_origin(const struct log *log); /* assay.local/<16 hex> */
 const struct clock *log_clock(const struct log *log);
 const struct entropy *log_entropy(const struct log *log);
 enum log_durability log_durability_of(const struct log *log);
+enum log_on_failure log_on_failure_of(const struct log *log);
 
 MUST_CHECK int log_begin(struct log *log, struct err *err);
 MUST_CHECK int log_begin_more(struct log *log, struct err *err); /* see log_gather() */

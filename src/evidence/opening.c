@@ -117,6 +117,8 @@ int session_open(struct session **out, const struct session_options *options,
     s->log = options->log;
     entropy_pool_init(&s->ids, log_entropy(options->log));
     s->pack_empty = options->pack_empty;
+    s->lines_wait = options->flushed && log_durability_of(s->log) == LOG_WRITE &&
+                    log_on_failure_of(s->log) == LOG_PASS;
     s->lost_before = log_lost_total(options->log);
     s->receipts.fd = -1;
     if (check_texts(options, err) < 0 || check_terms(options, err) < 0 ||

@@ -54,6 +54,7 @@ struct pack_request {
     uint64_t first;       /* seq of its session_start */
     struct session_cut cut;
     struct pack_past *past; /* of this session; NULL: read all of it, remember nothing */
+    bool restore; /* its writer is dead: lines that its receipts file lacks are put in */
 };
 
 /* What came of it. */

@@ -142,9 +142,9 @@ static void test_lines_without_events_are_void(void)
     record_three(&r, s);
     ok(receipts_init(&file, r.dir, session_receipts(s), &err) == 0 &&
            receipts_open(&file, false, &err) == 0 &&
-           receipts_append(&file, STR("{\"receipt_id\":\"mtc_00000000000000ff\"}"),
+           receipts_append(&file, STR("{\"receipt_id\":\"mtc_00000000000000ff\"}"), false,
                            &err) == 0 &&
-           receipts_append(&file, STR("not json"), &err) == 0,
+           receipts_append(&file, STR("not json"), false, &err) == 0,
        "a stranger's lines");
     receipts_close(&file);
     ok(session_end(s, &well, &cut, &packable, &err) == 0, "the session ended");

@@ -20,9 +20,10 @@ struct walk {
     struct segment_place start; /* as far as it is known */
     uint64_t from;              /* the first event that it reads */
     const struct pack_request *request;
-    const char *log_dir;
+    const char *audit_dir, *log_dir;
     struct receipts_index index;
-    struct json *json; /* of the line at hand */
+    struct receipts file; /* of the same, where it lacks lines */
+    struct json *json;    /* of the line at hand */
     const struct segment_reader *reader;
     struct stream events, receipts;
     struct receipt_line line;
@@ -44,6 +45,8 @@ struct tour {
 static void walk_release(struct walk *w)
 {
     receipts_index_release(&w->index);
+    if (w->file.name[0])
+        receipts_close(&w->file);
     stream_release(&w->events);
     stream_release(&w->receipts);
     receipt_line_release(&w->line);
@@ -165,6 +168,20 @@ static int compose_metadata(struct walk *w, const struct event_view *v, bool reb
     return metadata_compose(&w->line, &m, err);
 }
 
+/* The dead wrote it behind its event, or would have. */
+static int restore(struct walk *w, struct err *err)
+{
+    const struct pack_request *r = w->request;
+
+    if (!r->restore)
+        return 0;
+    if (!w->file.name[0] && receipts_init(&w->file, w->audit_dir, r->receipts, err) < 0)
+        return -1;
+    if (receipts_open(&w->file, false, err) < 0)
+        return -1;
+    return receipts_append(&w->file, w->line.line, false, err);
+}
+
 /* The line is gone; the events have all but its content. When the line that follows from
  * them has the hash that the event states, nothing was lost. Otherwise it says so. */
 static int rebuild(struct walk *w, const struct event_view *v, const struct digest *want,
@@ -185,7 +202,7 @@ static int rebuild(struct walk *w, const struct event_view *v, const struct dige
     }
     w->parts->rebuilt++;
     w->parts->content_lost += lost;
-    return 0;
+    return lost ? 0 : restore(w, err);
 }
 
 static int add_receipt(struct walk *w, const struct event_view *v, struct err *err)
@@ -370,6 +387,7 @@ static void join(struct tour *t, struct collection *c, const char *audit_dir)
     *w = (struct walk){ .c = c,
                         .parts = &c->parts,
                         .request = request,
+                        .audit_dir = audit_dir,
                         .log_dir = t->log_dir,
                         .reader = &t->reader,
                         .json = &t->json };

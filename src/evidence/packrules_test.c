@@ -311,11 +311,11 @@ static void test_a_recorder_cannot_pack_what_it_must_not_do(void)
         misdeeds[i].act(&r, s, c);
         session_release(s, c);
         must(session_end(s, &well, &cut, &packable, &err) == 0, &err);
-        packed =
-            pack_build(r.log,
-                       &(struct pack_request){ session_id(s), session_receipts(s),
-                                               session_history(s)->first, cut, NULL },
-                       &made, &err) == 0;
+        packed = pack_build(r.log,
+                            &(struct pack_request){ session_id(s), session_receipts(s),
+                                                    session_history(s)->first, cut, NULL,
+                                                    false },
+                            &made, &err) == 0;
         ok(want ? !packed && err.code == ERR_DAMAGE && strstr(err.msg, want) : packed,
            "%s: %s", misdeeds[i].what, err.msg);
         session_free(s);
@@ -352,11 +352,11 @@ static void test_a_session_loads_so_many_policies_and_no_more(void)
             load_policy(s, i);
         load_policy(s, 1); /* again is not one more */
         must(session_end(s, &well, &cut, &packable, &err) == 0, &err);
-        packed =
-            pack_build(r.log,
-                       &(struct pack_request){ session_id(s), session_receipts(s),
-                                               session_history(s)->first, cut, NULL },
-                       &made, &err) == 0;
+        packed = pack_build(r.log,
+                            &(struct pack_request){ session_id(s), session_receipts(s),
+                                                    session_history(s)->first, cut, NULL,
+                                                    false },
+                            &made, &err) == 0;
         ok(packed == !more, "%u policies: %s", PACKLOG_POLICIES_MAX + more, err.msg);
         session_free(s);
         recording_close(&r);

@@ -59,7 +59,7 @@ static int find_end(struct receipts *r, struct err *err)
     if (end < 0 || (end > 0 && file_read_at(r->fd, &last, 1, (uint64_t)end - 1) != 1))
         return err_errno(err, "cannot read the end of '%s'", r->name);
     r->size = (uint64_t)end;
-    return last == '\n' ? 0 : receipts_append(r, STR(""), err);
+    return last == '\n' ? 0 : receipts_append(r, STR(""), false, err);
 }
 
 static int open_file(struct receipts *r, bool sync, struct err *err)
@@ -86,67 +86,76 @@ int receipts_open(struct receipts *r, bool sync, struct err *err)
 
 void receipts_close(struct receipts *r)
 {
+    r->size -= r->lines.n;
     file_close(&r->fd);
-    buf_release(&r->line);
+    buf_release(&r->lines);
 }
 
-/* Bytes of `line` that are not in the file. */
-static uint64_t waiting(const struct receipts *r)
+size_t receipts_waiting(const struct receipts *r)
 {
-    return r->gathering ? r->line.n : 0;
+    return r->lines.n;
 }
 
-static int write_line(struct receipts *r, struct err *err)
+/* All that waits, or nothing of it. */
+static int write_lines(struct receipts *r, struct err *err)
 {
     UNINITIALIZED struct err undo;
 
-    if (file_write(r->fd, buf_str(&r->line), NULL, err) == 0)
+    if (file_write(r->fd, buf_str(&r->lines), NULL, err) == 0) {
+        buf_reset(&r->lines);
+        r->due = false;
         return 0;
-    if (file_set_size(r->fd, r->size, &undo) < 0)
+    }
+    if (file_set_size(r->fd, r->size - r->lines.n, &undo) < 0)
         err_wrap(err, "a short write could not be undone");
     return err_wrap(err, "cannot write a receipt to '%s'", r->name);
 }
 
-int receipts_append(struct receipts *r, str line, struct err *err)
+/* The newest of the lines that wait is none. */
+static void take_back(struct receipts *r, size_t bytes)
 {
-    uint64_t before = waiting(r);
+    r->lines.n -= bytes;
+    r->lines.failed = false;
+    r->size -= bytes;
+}
+
+int receipts_append(struct receipts *r, str line, bool late, struct err *err)
+{
+    size_t before = r->lines.n;
 
     r->dirty = true;
-    r->line.max = before + RECEIPT_MAX + 1;
-    r->line.n = before;
-    r->line.failed = false;
-    buf_add(&r->line, line);
-    buf_add_char(&r->line, '\n');
-    if (buf_check(&r->line, "the receipt", err) < 0) {
-        r->line.n = before;
+    r->lines.max = before + RECEIPT_MAX + 1;
+    buf_add(&r->lines, line);
+    buf_add_char(&r->lines, '\n');
+    r->size += r->lines.n - before;
+    if (buf_check(&r->lines, "the receipt", err) < 0) {
+        take_back(r, r->lines.n - before);
         return -1;
     }
-    if (!r->gathering && write_line(r, err) < 0)
-        return -1;
-    r->size += line.n + 1;
-    return 0;
+    r->due = r->due || !late;
+    if (r->gathering || !r->due || write_lines(r, err) == 0)
+        return 0;
+    take_back(r, r->lines.n - before);
+    r->due = false;
+    return -1;
+}
+
+int receipts_flush(struct receipts *r, struct err *err)
+{
+    r->due = r->lines.n > 0;
+    return r->due && !r->gathering ? write_lines(r, err) : 0;
 }
 
 void receipts_gather(struct receipts *r)
 {
     r->gathering = true;
-    buf_reset(&r->line);
+    r->before = r->size;
 }
 
 int receipts_write(struct receipts *r, struct err *err)
 {
-    uint64_t bytes = waiting(r);
-    int result;
-
     r->gathering = false;
-    r->size -= bytes;
-    receipts_mark(r);
-    if (bytes == 0)
-        return 0;
-    result = write_line(r, err);
-    if (result == 0)
-        r->size += bytes;
-    return result;
+    return r->due ? write_lines(r, err) : 0;
 }
 
 void receipts_mark(struct receipts *r)
@@ -154,29 +163,33 @@ void receipts_mark(struct receipts *r)
     r->mark = r->size;
 }
 
-void receipts_undo(struct receipts *r)
+/* Lines that wait are newer than those that stand. */
+static void cut_to(struct receipts *r, uint64_t size)
 {
     struct err ignored;
 
-    if (r->fd < 0 || r->size <= r->mark)
+    if (r->fd < 0 || r->size <= size)
         return;
-    if (r->size - r->mark <= waiting(r))
-        r->line.n -= r->size - r->mark;
-    else if (file_set_size(r->fd, r->mark, &ignored) < 0)
+    if (r->size - size <= r->lines.n) {
+        take_back(r, r->size - size);
         return;
-    r->size = r->mark;
+    }
+    if (file_set_size(r->fd, size, &ignored) < 0)
+        return;
+    buf_reset(&r->lines);
+    r->size = size;
+}
+
+void receipts_undo(struct receipts *r)
+{
+    cut_to(r, r->mark);
 }
 
 void receipts_drop(struct receipts *r)
 {
-    if (!r->gathering) {
-        receipts_undo(r);
-        return;
-    }
-    r->size -= r->line.n;
     r->gathering = false;
-    buf_reset(&r->line);
-    receipts_mark(r);
+    cut_to(r, r->before);
+    r->due = false;
 }
 
 int receipts_sync(struct receipts *r, struct err *err)

@@ -24,16 +24,21 @@ struct err;
 
 #define RECEIPTS_DIR "receipts"
 
+#define RECEIPTS_LATE_MAX                                                                \
+    ((size_t)16 << 10) /* bytes that may wait; then receipts_flush() */
+
 /* The file being written. Only a name until the first receipts_open(). */
 struct receipts {
     const char *audit_dir; /* borrowed */
     char name[LIVE_NAME_MAX];
-    int fd;          /* -1 while it is not open */
-    uint64_t size;   /* bytes that stand in it, and those that wait */
-    uint64_t mark;   /* its size at receipts_mark() */
-    bool dirty;      /* lines not yet on disk */
-    bool gathering;  /* lines wait in `line` for receipts_write() */
-    struct buf line; /* else working memory */
+    int fd;           /* -1 while it is not open */
+    uint64_t size;    /* bytes that stand in it, and those that wait */
+    uint64_t mark;    /* its size at receipts_mark() */
+    uint64_t before;  /* its size at receipts_gather() */
+    bool dirty;       /* lines not yet on disk */
+    bool gathering;   /* since receipts_gather() */
+    bool due;         /* a line among those that wait must stand before its event */
+    struct buf lines; /* that wait */
 };
 
 /* True when this is a name such as we give: no path of a stranger gets in here. */
@@ -47,14 +52,22 @@ MUST_CHECK int receipts_init(struct receipts *r, const char *audit_dir, const ch
 MUST_CHECK int receipts_open(struct receipts *r, bool sync, struct err *err);
 void receipts_close(struct receipts *r); /* it may be opened again */
 
-/* Append a line and its newline. After a failure nothing of it stands. */
-MUST_CHECK int receipts_append(struct receipts *r, str line, struct err *err);
+/* Append a line and its newline, behind those that wait. After a failure nothing of it
+ * stands. `late`: all that it says is in the log, too, so it may wait for
+ * receipts_flush() or for the next line that may not. */
+MUST_CHECK int receipts_append(struct receipts *r, str line, bool late, struct err *err);
 
-/* From here on lines only wait, until receipts_write() writes them together: all, or none
- * of them stands. Then as before. receipts_undo() takes back all that it wrote. */
+/* Write the lines that wait; while it gathers, with receipts_write(). After a failure
+ * they wait on. */
+MUST_CHECK int receipts_flush(struct receipts *r, struct err *err);
+size_t receipts_waiting(const struct receipts *r); /* bytes */
+
+/* From here on all lines wait, until receipts_write() writes them together, if one of
+ * them must be written: all, or none of them stands. Then as before. receipts_drop()
+ * takes back all that was appended since. */
 void receipts_gather(struct receipts *r);
 MUST_CHECK int receipts_write(struct receipts *r, struct err *err);
-void receipts_drop(struct receipts *r); /* what waits, or what was written of it */
+void receipts_drop(struct receipts *r);
 
 /* Take back what was appended since the mark, as far as that is possible: lines without
  * their events are void anyway. */

@@ -60,7 +60,10 @@ int session_draft(struct session *s, uint64_t events, struct err *err)
 
 void session_trim(struct session *s)
 {
-    if (session_is_gathering(s) || s->later_count)
+    struct err ignored; /* then they wait on */
+
+    if (session_is_gathering(s) || s->later_count ||
+        receipts_flush(&s->receipts, &ignored) < 0)
         return;
     entropy_pool_release(&s->ids);
     session_free_gather(s);
@@ -75,6 +78,8 @@ void session_trim(struct session *s)
     s->later = NULL;
     s->later_cap = 0;
 }
+
+static int write_later(struct session *s, struct err *err);
 
 static int make_later(struct session *s, struct err *err)
 {
@@ -91,7 +96,7 @@ static int make_later(struct session *s, struct err *err)
 
 struct later *session_next_later(struct session *s, struct err *err)
 {
-    if (s->later_count == SESSION_LATER_MAX && session_flush(s, err) < 0)
+    if (s->later_count == SESSION_LATER_MAX && write_later(s, err) < 0)
         return NULL;
     if (s->later_count == s->later_cap && make_later(s, err) < 0) {
         log_lost(s->log, 1, err->msg);
@@ -203,13 +208,18 @@ int session_give_up(struct session *s, uint64_t events, const struct err *err)
     return -1;
 }
 
-int session_flush(struct session *s, struct err *err)
+static int write_later(struct session *s, struct err *err)
 {
     if (s->later_count == 0)
         return 0;
     if (session_begin(s, 0, err) < 0)
         return -1;
     return session_commit(s, NULL, err);
+}
+
+int session_flush(struct session *s, struct err *err)
+{
+    return write_later(s, err) < 0 ? -1 : receipts_flush(&s->receipts, err);
 }
 
 bool session_has_later(const struct session *s)
@@ -423,10 +433,19 @@ void session_compose_receipt_event(struct session *s, const char *receipt_id)
     event_add_digest(&s->drafts->receipt_event, "sha256", &s->drafts->line.hash);
 }
 
+/* Of an answered call only: whoever records an answer has more to tell soon. */
+static bool may_wait(const struct session *s, const struct open_call *call,
+                     const struct event *last, str content)
+{
+    return s->lines_wait && last && last->type == EVENT_RESPONSE_RECEIVED &&
+           !call->has_arguments && !content.p &&
+           receipts_waiting(&s->receipts) < RECEIPTS_LATE_MAX;
+}
+
 /* The receipt of a call and its event, after everything that it tells of. A second
  * receipt continues the first. */
 static int put_receipt(struct session *s, struct open_call *call, const char *receipt_id,
-                       str content, struct err *err)
+                       str content, bool late, struct err *err)
 {
     if (call->call.receipts > 0)
         snprintf(call->parent, sizeof(call->parent), "%s", call->call.receipt_id);
@@ -435,7 +454,7 @@ static int put_receipt(struct session *s, struct open_call *call, const char *re
     session_compose_receipt_event(s, receipt_id);
     if (call->parent[0])
         event_add_cstr(&s->drafts->receipt_event, "parent", call->parent);
-    if (receipts_append(&s->receipts, s->drafts->line.line, err) < 0)
+    if (receipts_append(&s->receipts, s->drafts->line.line, late, err) < 0)
         return -1;
     return put_call_event(s, call, &s->drafts->receipt_event, err);
 }
@@ -445,6 +464,7 @@ static int conclude(struct session *s, struct open_call *call, struct event *e,
                     str content, uint64_t *upto, struct err *err)
 {
     struct call mark = call_mark(&call->call);
+    bool late = may_wait(s, call, e, content);
     uint64_t events = e ? 2 : 1;
     char receipt_id[ID_MAX];
 
@@ -452,7 +472,7 @@ static int conclude(struct session *s, struct open_call *call, struct event *e,
         session_begin(s, events, err) < 0)
         return -1;
     if ((e && put_call_event(s, call, e, err) < 0) ||
-        put_receipt(s, call, receipt_id, content, err) < 0) {
+        put_receipt(s, call, receipt_id, content, late, err) < 0) {
         receipts_undo(&s->receipts);
         call_rewind(&call->call, &mark);
         return session_give_up(s, events, err);

@@ -47,6 +47,7 @@ struct session_options {
     const char *policy_hash;      /* sha256:<hex>, or NULL */
     bool pack_empty;              /* write session_metadata even without a call */
     bool investigation;           /* whole messages are kept: see investigation.h */
+    bool flushed; /* session_flush() comes soon after each receipt: its line may wait */
 };
 
 MUST_CHECK int session_open(struct session **out, const struct session_options *options,
@@ -90,7 +91,12 @@ MUST_CHECK int session_later(struct session *s, struct open_call *call,
 /* The same with an event that is composed already; it is taken over and left empty. */
 MUST_CHECK int session_later_event(struct session *s, struct open_call *call,
                                    struct event *e, bool release, struct err *err);
-MUST_CHECK int session_flush(struct session *s, struct err *err); /* write them now */
+
+/* Write them now, and the lines of receipts that wait. A line may wait only where nothing
+ * but the log says more than the kernel's word that it is written (durability `write`)
+ * and evidence may be missing (on failure, pass): when we die, what the log says of the
+ * call makes the line anew. Never one with content, of which the log has but the hash. */
+MUST_CHECK int session_flush(struct session *s, struct err *err);
 bool session_has_later(const struct session *s);
 
 #define SESSION_GATHER_MAX ((size_t)256 << 10) /* bytes that should wait, no more */

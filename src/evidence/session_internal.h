@@ -57,6 +57,7 @@ struct session {
     uint64_t pending;      /* events of ours in the batch */
     uint64_t lost_before;  /* log_lost_total() at the beginning */
     bool pack_empty;
+    bool lines_wait; /* receipts may follow their events: see session_flush() */
     bool resumed;
     struct gather *gather; /* NULL: never begun, or session_trim() */
     struct later *later;

@@ -368,8 +368,8 @@ static void test_a_half_written_line_becomes_a_void_one(void)
     ok(write(file.fd, "{\"receipt_id\":\"mtc_", 19) == 19, "half a line");
     receipts_close(&file);
     ok(receipts_open(&file, false, &err) == 0 && file.size == 20, "it was closed off");
-    ok(receipts_append(&file, STR("{\"receipt_id\":\"mtc_0123456789abcdef\"}"), &err) ==
-           0,
+    ok(receipts_append(&file, STR("{\"receipt_id\":\"mtc_0123456789abcdef\"}"), false,
+                       &err) == 0,
        "a whole line after it");
     receipts_close(&file);
     ok(receipts_index_read(&index, r.dir, session_receipts(s), &err) == 0 &&

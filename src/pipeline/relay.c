@@ -312,7 +312,8 @@ static int open_session(struct relay *r, struct err *err)
                                              .policy_hash =
                                                  r->o->policy ? r->o->policy->hash : NULL,
                                              .pack_empty = r->o->pack_empty,
-                                             .investigation = r->o->investigation };
+                                             .investigation = r->o->investigation,
+                                             .flushed = true };
 
     if (session_open(&r->session, &options, err) < 0 ||
         entropy_fill(log_entropy(r->o->log), &r->seed, sizeof(r->seed), err) < 0 ||

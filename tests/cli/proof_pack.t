@@ -51,7 +51,7 @@ exits 0 "and verifies"
 rm -rf "$pack" "$dir"/receipts/*
 run proof-pack "$session" --json --audit-dir "$dir"
 exits 0 "without the receipts file it is built from events"
-says "receipts lost and made again from their events: 3; with stored content, which is gone: 2" \
+says "receipts made again from the log: 3; of those with stored content, which is gone: 2" \
     "which is said"
 prints '"rebuilt": 3' "in the JSON as well"
 run verify-pack "$pack"
