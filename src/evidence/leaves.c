@@ -2,6 +2,7 @@
 #include "evidence/leaves.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 void leaves_release(struct leaves *l)
 {
@@ -18,7 +19,9 @@ static void begin(struct leaves *l, uint64_t seq, const struct digest *prev)
 
 static bool continues(const struct leaves *l, uint64_t seq, const struct digest *prev)
 {
-    return seq > l->first && seq <= l->end && digest_equal(leaves_at(l, seq - 1), prev);
+    /* Not digest_equal(): each event asks, and there is no secret in it. */
+    return seq > l->first && seq <= l->end &&
+           memcmp(leaves_at(l, seq - 1)->bytes, prev->bytes, DIGEST_SIZE) == 0;
 }
 
 /* Nothing that is lent gives way: what finds no room then is missing later. */
