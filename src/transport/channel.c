@@ -11,6 +11,7 @@
 
 #include "base/err.h"
 #include "base/file.h"
+#include "transport/volley.h"
 
 /* One buffer serves all streams: bytes are valid only until on_bytes() returns. */
 static char read_buffer[CHANNEL_READ_BYTES];
@@ -45,14 +46,26 @@ static void update_watch(struct channel *s)
                                      (owes ? LOOP_WRITABLE : 0u));
 }
 
+/* As send(2) and write(2). What a volley has sent already is not sent again. */
+static ssize_t write_once(struct channel *s, str bytes)
+{
+    if (!s->fired)
+        return s->is_socket ? send(s->fd, bytes.p, bytes.n, 0)
+                            : write(s->fd, bytes.p, bytes.n);
+    s->fired = false;
+    if (s->fired_so >= 0)
+        return s->fired_so;
+    errno = (int)-s->fired_so;
+    return -1;
+}
+
 /* How much the other side takes now; -1 when it is gone. */
 static ssize_t write_some(struct channel *s, str bytes)
 {
     size_t done = 0;
 
     while (done < bytes.n) {
-        ssize_t n = s->is_socket ? send(s->fd, bytes.p + done, bytes.n - done, 0)
-                                 : write(s->fd, bytes.p + done, bytes.n - done);
+        ssize_t n = write_once(s, str_skip(bytes, done));
 
         if (n < 0 && errno == EINTR)
             continue;
@@ -95,6 +108,41 @@ static void handle_writable(struct channel *s)
         s->events->on_drained(s->ctx);
 }
 
+static void on_flush(void *ctx);
+
+static void join(struct channel *s, struct channel **who, struct volley_shot *shots,
+                 size_t *count)
+{
+    if (!s->is_socket || s->fd < 0 || s->broken || s->corked || s->fired ||
+        s->queue.n == s->sent)
+        return;
+    who[*count] = s;
+    shots[*count].fd = s->fd;
+    shots[(*count)++].bytes = str_skip(buf_str(&s->queue), s->sent);
+}
+
+/* It is the turn's end for others, too: all go out together. Each hears of its own when
+ * it is its turn. */
+static void fire(struct channel *s)
+{
+    UNINITIALIZED struct volley_shot shots[VOLLEY_MAX];
+    UNINITIALIZED struct channel *who[VOLLEY_MAX];
+    size_t count = 0;
+
+    join(s, who, shots, &count);
+    for (const struct loop_chore *c = loop_chores(s->loop); c && count < VOLLEY_MAX;
+         c = c->next) {
+        if (c->run == on_flush)
+            join(c->ctx, who, shots, &count);
+    }
+    if (count < 2 || !volley_fire(loop_volley(s->loop), shots, count))
+        return;
+    for (size_t i = 0; i < count; i++) {
+        who[i]->fired = true;
+        who[i]->fired_so = shots[i].result;
+    }
+}
+
 /* The end of the turn. */
 static void on_flush(void *ctx)
 {
@@ -102,6 +150,8 @@ static void on_flush(void *ctx)
 
     if (s->broken || s->corked)
         return;
+    if (s->is_socket && !s->fired)
+        fire(s);
     handle_writable(s);
     update_watch(s);
 }

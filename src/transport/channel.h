@@ -44,6 +44,8 @@ struct channel {
     bool is_socket; /* as its owner knows: there are shorter ways than read and write */
     bool gathers;   /* as its owner wants: what a turn of the loop writes goes out at its
                        end, see channel_write() */
+    bool fired;     /* its part of a volley went out: */
+    ssize_t fired_so; /* how; as volley_shot.result, of the front of what is queued */
     struct buf queue;
     size_t sent;    /* of the queue */
     uint64_t taken; /* bytes that the other side took, of all */

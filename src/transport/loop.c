@@ -11,6 +11,7 @@
 
 #include "base/err.h"
 #include "base/file.h"
+#include "transport/volley.h"
 #include "transport/workers.h"
 
 struct loop {
@@ -23,7 +24,8 @@ struct loop {
     uv_prepare_t before_wait; /* what timers leave */
     struct chores {
         struct loop_chore *first, **last;
-    } chores[2]; /* by loop_chore.first */
+    } chores[2];           /* by loop_chore.first */
+    struct volley *volley; /* NULL: none yet */
     struct workers workers;
     uv_async_t done; /* one of them is */
     unsigned works;  /* that are not */
@@ -84,6 +86,16 @@ void loop_chore_cancel(struct loop *l, struct loop_chore *c)
 {
     if (c->at)
         take_out(l, c);
+}
+
+const struct loop_chore *loop_chores(const struct loop *l)
+{
+    return l->chores[false].first;
+}
+
+struct volley **loop_volley(struct loop *l)
+{
+    return &l->volley;
 }
 
 bool loop_has_first_chore(const struct loop *l)
@@ -220,6 +232,7 @@ void loop_free(struct loop *l)
     uv_loop_close(&l->timers);
     uv_loop_close(&l->uv);
     file_close(&l->alarm_fd);
+    volley_free(l->volley);
     free(l);
 }
 

@@ -21,6 +21,7 @@ struct loop_watch;
 struct loop_chore;
 struct loop_timer;
 struct loop_signal;
+struct volley;
 
 MUST_CHECK int loop_new(struct loop **out, struct err *err);
 void loop_free(struct loop *l); /* every handle is freed before; NULL is fine */
@@ -54,6 +55,12 @@ struct loop_chore {
 
 void loop_chore_set(struct loop *l, struct loop_chore *c);
 void loop_chore_cancel(struct loop *l, struct loop_chore *c);
+
+/* Those that are due and do not come first, in their order; NULL: none. */
+const struct loop_chore *loop_chores(const struct loop *l);
+
+/* Of this loop, for volley_fire(). */
+struct volley **loop_volley(struct loop *l);
 
 /* Is one due that comes first? Then what it is to precede must wait. */
 bool loop_has_first_chore(const struct loop *l);
