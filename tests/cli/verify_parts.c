@@ -27,8 +27,9 @@ static void call(struct recording *r, struct session *s, str id)
 static struct pack_result pack(struct recording *r, struct session *s,
                                const struct session_cut *cut)
 {
-    const struct pack_request request = { session_id(s), session_receipts(s),
-                                          session_history(s)->first, *cut, NULL, false };
+    const struct pack_request request = {
+        session_id(s), session_receipts(s), session_history(s)->first, *cut, NULL, false
+    };
     struct pack_result made;
     struct err err = { 0 };
 
