@@ -536,6 +536,6 @@ static const struct command *const key_commands[] = {
 const struct command cmd_key = {
     .name = "key",
     .usage = "COMMAND",
-    .summary = "make, show, move and rotate signing keys",
+    .summary = "make, list, move and rotate signing keys",
     .subcommands = key_commands,
 };

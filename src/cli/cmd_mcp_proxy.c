@@ -41,13 +41,26 @@ static enum exit_code decide(const struct solo_outcome *o, bool failed)
     return o->session.violations ? EXIT_NO : EXIT_GOOD;
 }
 
-static void note_count(struct proxy_run *r, uint64_t n, const char *noun,
-                       const char *what, const char *more)
+static void note_violations(struct proxy_run *r, uint64_t n)
 {
     char sentence[160];
 
-    snprintf(sentence, sizeof(sentence), "%llu %s%s %s %s%s", (unsigned long long)n, noun,
-             plural(n), n == 1 ? "was" : "were", what, more);
+    snprintf(sentence, sizeof(sentence), "%llu message%s %s denied by the policy%s",
+             (unsigned long long)n, plural(n),
+             !r->relay.enforce ? "would have been"
+             : n == 1          ? "was"
+                               : "were",
+             r->relay.enforce ? "" : "; the profile audit sends on what comes");
+    status_note(&r->status, sentence);
+}
+
+static void note_unanswered(struct proxy_run *r, uint64_t n, const char *whose)
+{
+    char sentence[160];
+
+    snprintf(sentence, sizeof(sentence),
+             "%llu call%s %s not answered; %s session is not complete",
+             (unsigned long long)n, plural(n), n == 1 ? "was" : "were", whose);
     status_note(&r->status, sentence);
 }
 
@@ -57,11 +70,9 @@ static enum exit_code conclude(struct proxy_run *r, const struct solo_outcome *o
     enum exit_code code = decide(o, failed);
 
     if (o->session.violations)
-        note_count(r, o->session.violations, "message", "denied by the policy",
-                   r->relay.enforce ? "" : ", and sent on: this is the profile audit");
+        note_violations(r, o->session.violations);
     if (o->session.unanswered)
-        note_count(r, o->session.unanswered, "call", "not answered",
-                   "; the session is not complete");
+        note_unanswered(r, o->session.unanswered, "the");
     if (o->evidence_lost)
         status_error(&r->status, "evidence was lost; the lines above say how much");
     if (o->session.packed)
@@ -121,11 +132,9 @@ static enum exit_code conclude_front(struct proxy_run *r, const struct front_out
     enum exit_code code = decide_front(o, failed);
 
     if (o->violations)
-        note_count(r, o->violations, "message", "denied by the policy",
-                   r->relay.enforce ? "" : ", and sent on: this is the profile audit");
+        note_violations(r, o->violations);
     if (o->unanswered)
-        note_count(r, o->unanswered, "call", "not answered",
-                   "; its session is not complete");
+        note_unanswered(r, o->unanswered, "its");
     if (o->evidence_lost)
         status_error(&r->status, "evidence was lost; the lines above say how much");
     if (o->started)

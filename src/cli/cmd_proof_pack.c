@@ -198,10 +198,11 @@ static enum exit_code recover(const char *dir, struct answer *a, struct dead_res
     if (r < 0)
         return fail(a, &err);
     if (!a->json)
-        diag_say("%" PRIu64 " dead writer%s, %" PRIu64
-                 " session%s ended for them, %" PRIu64 " call%s without an answer",
-                 done->writers, plural(done->writers), done->sessions,
-                 plural(done->sessions), done->lost, plural(done->lost));
+        diag_say(
+            "%" PRIu64 " dead writer%s; %" PRIu64 " session%s ended for %s, with %" PRIu64
+            " call%s that had no answer yet",
+            done->writers, plural(done->writers), done->sessions, plural(done->sessions),
+            done->writers == 1 ? "it" : "them", done->lost, plural(done->lost));
     return done->left ? EXIT_INTEGRITY : EXIT_GOOD;
 }
 

@@ -36,14 +36,14 @@ static int choose(int *out, const char *flag, const char *given, const char *con
 
 static int read_profile(struct proxy_run *r, struct err *err)
 {
-    static const char *const words[] = { "audit", "guard", "escrow", NULL };
+    static const char *const words[] = { "audit", "guard", NULL };
     int profile = 0;
 
-    if (choose(&profile, "profile", r->flags->profile, words, err) < 0)
-        return -1;
-    if (profile == 2)
+    if (r->flags->profile && strcmp(r->flags->profile, "escrow") == 0)
         return err_set(err, ERR_REFUSED,
                        "--profile escrow is reserved for later: it does not exist");
+    if (choose(&profile, "profile", r->flags->profile, words, err) < 0)
+        return -1;
     r->relay.enforce = profile == 1;
     if (profile == 1 && !r->flags->policy)
         return err_set(err, ERR_FORMAT,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How a session ends, step by step; the order is that of docs/proxy.md. */
+#include <inttypes.h>
 #include <signal.h>
 #include <string.h>
 
@@ -162,12 +163,25 @@ void relay_drain(struct relay *r)
         relay_set_deadline(r, r->o->shutdown_timeout);
 }
 
+/* Many clients do not need it of each of them. */
+static void say_overdue(const struct relay *r)
+{
+    if (strcmp(r->side[TO_CLIENT]->type->name, "stdio") != 0)
+        return;
+    relay_say(r,
+              "no answer within %" PRIu64 " s after %s: it is not waited for any longer "
+              "(--shutdown-timeout)",
+              r->o->shutdown_timeout / 1000,
+              r->client_ended ? "the client closed its end" : "the signal");
+}
+
 void relay_on_deadline(void *ctx)
 {
     struct relay *r = ctx;
 
     switch (r->phase) {
     case DRAINING:
+        say_overdue(r);
         relay_leave(r);
         break;
     case LEAVING:

@@ -84,7 +84,7 @@ exits 1 "a session that has not ended"
 says "--recover" "names the way out"
 run proof-pack --recover --audit-dir "$dir"
 exits 0 "recovery"
-says "1 dead writer, 1 session ended for them, 1 call without an answer" "tells what it did"
+says "1 dead writer; 1 session ended for it, with 1 call that had no answer yet" "tells what it did"
 recovered=$(cat "$work/out")
 run verify-pack "$recovered"
 exits 0 "the pack of the dead session verifies"
