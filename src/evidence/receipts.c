@@ -142,8 +142,8 @@ int receipts_append(struct receipts *r, str line, bool late, struct err *err)
 
 int receipts_flush(struct receipts *r, struct err *err)
 {
-    r->due = r->lines.n > 0;
-    return r->due && !r->gathering ? write_lines(r, err) : 0;
+    r->hurry = r->gathering;
+    return r->lines.n && !r->gathering ? write_lines(r, err) : 0;
 }
 
 void receipts_gather(struct receipts *r)
@@ -154,8 +154,15 @@ void receipts_gather(struct receipts *r)
 
 int receipts_write(struct receipts *r, struct err *err)
 {
-    r->gathering = false;
-    return r->due ? write_lines(r, err) : 0;
+    UNINITIALIZED struct err ignored; /* who flushes them next hears of it */
+    bool hurry = r->hurry;
+
+    r->gathering = r->hurry = false;
+    if (r->due)
+        return write_lines(r, err);
+    if (hurry && r->lines.n)
+        (void)!write_lines(r, &ignored);
+    return 0;
 }
 
 void receipts_mark(struct receipts *r)
@@ -187,9 +194,8 @@ void receipts_undo(struct receipts *r)
 
 void receipts_drop(struct receipts *r)
 {
-    r->gathering = false;
+    r->gathering = r->hurry = r->due = false;
     cut_to(r, r->before);
-    r->due = false;
 }
 
 int receipts_sync(struct receipts *r, struct err *err)

@@ -38,6 +38,7 @@ struct receipts {
     bool dirty;       /* lines not yet on disk */
     bool gathering;   /* since receipts_gather() */
     bool due;         /* a line among those that wait must stand before its event */
+    bool hurry;       /* lines are to go with receipts_write(), if they can */
     struct buf lines; /* that wait */
 };
 
@@ -57,8 +58,8 @@ void receipts_close(struct receipts *r); /* it may be opened again */
  * receipts_flush() or for the next line that may not. */
 MUST_CHECK int receipts_append(struct receipts *r, str line, bool late, struct err *err);
 
-/* Write the lines that wait; while it gathers, with receipts_write(). After a failure
- * they wait on. */
+/* Write the lines that wait; while it gathers, with receipts_write(), which does not fail
+ * because of them. After a failure they wait on, and so may others. */
 MUST_CHECK int receipts_flush(struct receipts *r, struct err *err);
 size_t receipts_waiting(const struct receipts *r); /* bytes */
 

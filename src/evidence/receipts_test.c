@@ -2,6 +2,7 @@
 /* When a line stands in the file, and when it may wait. */
 #include "evidence/receipts.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -192,6 +193,27 @@ static void test_gathered_lines_wait_too(void)
     recording_close(&r);
 }
 
+/* Whatever is written to its file from now on fails: it is open for reading only. */
+static void close_of(const struct recording *r, const struct session *s,
+                     char path[static FILE_PATH_MAX])
+{
+    char name[64], at[FILE_PATH_MAX];
+    int fd;
+
+    snprintf(path, FILE_PATH_MAX, "%s/receipts/%s", r->dir, session_receipts(s));
+    for (int i = 3; i < 256; i++) {
+        ssize_t n;
+
+        snprintf(name, sizeof(name), "/proc/self/fd/%d", i);
+        n = readlink(name, at, sizeof(at) - 1);
+        if (n < 0 || !str_ends(str_of(at, (size_t)n), str_from(session_receipts(s))))
+            continue;
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        ok(fd >= 0 && dup2(fd, i) == i, "its file takes nothing any more");
+        close(fd);
+    }
+}
+
 /* No file may grow beyond this; `limit` 0: any may. */
 static void cap(long limit)
 {
@@ -218,11 +240,37 @@ static void test_a_flush_that_fails_loses_nothing(void)
     ok(call_and_answer(&r, s, NOTHING, NOTHING), "another one");
     cap(before + 10);
     ok(session_flush(s, &err) < 0 && size_of(&r, s) == before, "no room: %s", err.msg);
+    session_trim(s); /* does nothing, then */
     cap(0);
     ok(session_end(s, &(struct session_ending){ "client_eof", true, "shutdown", NULL },
                    &cut, &packable, &err) == 0 &&
            session_history(s)->complete && lines_of(&r, session_receipts(s)) == 3,
        "the end writes it, and the session is complete");
+    session_free(s);
+    recording_close(&r);
+}
+
+/* The log has room, their file has none. */
+static void test_lines_that_cannot_be_written_stop_no_event(void)
+{
+    struct recording r;
+    struct session *s;
+    struct err err = { 0 };
+    char path[FILE_PATH_MAX];
+
+    recording_open(&r);
+    s = flushed(&r);
+    ok(call_and_answer(&r, s, NOTHING, NOTHING), "a call");
+    close_of(&r, s, path);
+    ok(session_flush(s, &err) < 0, "its line cannot be written: %s", err.msg);
+    ok(call_and_answer(&r, s, NOTHING, NOTHING) && log_lost_total(r.log) == 0,
+       "the next one is recorded all the same");
+    log_hold(r.log);
+    session_gather(s, ignore, NULL);
+    ok(call_and_answer(&r, s, NOTHING, NOTHING) && session_flush(s, &err) == 0 &&
+           session_write(s, &err) == 0 && log_lost_total(r.log) == 0,
+       "also what is gathered");
+    log_let_go(r.log);
     session_free(s);
     recording_close(&r);
 }
@@ -269,6 +317,7 @@ int main(void)
     test_nothing_waits_where_the_policy_is_to_block_or_to_sync();
     test_gathered_lines_wait_too();
     test_a_flush_that_fails_loses_nothing();
+    test_lines_that_cannot_be_written_stop_no_event();
     test_lines_of_the_dead_are_put_in();
     return tap_done();
 }

@@ -23,13 +23,18 @@ const struct history *session_history(const struct session *s)
     return &s->history;
 }
 
+static void give_back(struct session *s);
+
 void session_free(struct session *s)
 {
+    struct err ignored; /* what the log has is not lost */
+
     if (!s)
         return;
     session_end_gather(s);
+    (void)!receipts_flush(&s->receipts, &ignored);
     s->later_count = 0;
-    session_trim(s);
+    give_back(s);
     receipts_close(&s->receipts);
     history_release(&s->history);
     free(s);
@@ -58,13 +63,8 @@ int session_draft(struct session *s, uint64_t events, struct err *err)
     return -1;
 }
 
-void session_trim(struct session *s)
+static void give_back(struct session *s)
 {
-    struct err ignored; /* then they wait on */
-
-    if (session_is_gathering(s) || s->later_count ||
-        receipts_flush(&s->receipts, &ignored) < 0)
-        return;
     entropy_pool_release(&s->ids);
     session_free_gather(s);
     free_drafts(s->drafts);
@@ -77,6 +77,15 @@ void session_trim(struct session *s)
     free(s->later);
     s->later = NULL;
     s->later_cap = 0;
+}
+
+void session_trim(struct session *s)
+{
+    struct err ignored; /* then they wait on */
+
+    if (!session_is_gathering(s) && s->later_count == 0 &&
+        receipts_flush(&s->receipts, &ignored) == 0)
+        give_back(s);
 }
 
 static int write_later(struct session *s, struct err *err);
@@ -219,7 +228,10 @@ static int write_later(struct session *s, struct err *err)
 
 int session_flush(struct session *s, struct err *err)
 {
-    return write_later(s, err) < 0 ? -1 : receipts_flush(&s->receipts, err);
+    UNINITIALIZED struct err second;
+    int r = write_later(s, err);
+
+    return receipts_flush(&s->receipts, r < 0 ? &second : err) < 0 ? -1 : r;
 }
 
 bool session_has_later(const struct session *s)

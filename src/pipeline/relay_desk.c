@@ -6,6 +6,8 @@
 #include "pipeline/answer.h"
 #include "pipeline/relay_internal.h"
 
+#define FLUSH_AGAIN 1000 /* ms until what could not be written is tried again */
+
 /* --- hooks of it --- */
 
 static void on_flush(void *ctx)
@@ -13,8 +15,11 @@ static void on_flush(void *ctx)
     struct relay *r = ctx;
     struct err err;
 
-    if (session_flush(r->session, &err) < 0)
-        flow_failed(r, &err);
+    if (session_flush(r->session, &err) == 0)
+        return;
+    flow_failed(r, &err);
+    if (r->desk)
+        loop_timer_set(r->desk->flush, FLUSH_AGAIN, false);
 }
 
 static void on_call_timeout(void *ctx, str id, struct exchange *x, const char *receipt)

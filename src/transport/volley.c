@@ -9,7 +9,8 @@
 
 struct volley {
     struct io_uring ring;
-    bool open; /* false: there is none, and it is not tried again */
+    bool open;    /* false: there is none, and it is not tried again */
+    bool refused; /* it is there, but does not send */
 };
 
 static struct volley *make(void)
@@ -49,6 +50,14 @@ static void load(struct volley *v, struct volley_shot *shots, size_t count)
     }
 }
 
+/* An older kernel, or one that is told to, has a ring that does not know how to send. No
+ * stream says this of itself; if one did, it says so again to who asks it alone. */
+static bool is_refusal(int result)
+{
+    return result == -EINVAL || result == -EACCES || result == -EPERM ||
+           result == -EOPNOTSUPP || result == -ENOSYS;
+}
+
 /* How many have been heard of. */
 static unsigned collect(struct volley *v)
 {
@@ -59,7 +68,8 @@ static unsigned collect(struct volley *v)
     {
         struct volley_shot *shot = io_uring_cqe_get_data(e);
 
-        shot->result = e->res;
+        v->refused = v->refused || is_refusal(e->res);
+        shot->result = is_refusal(e->res) ? -EAGAIN : e->res;
         count++;
     }
     io_uring_cq_advance(&v->ring, count);
@@ -91,5 +101,7 @@ bool volley_fire(struct volley **out, struct volley_shot *shots, size_t count)
     }
     if (heard < count)
         give_up(v, shots, count);
+    else if (v->refused)
+        close_ring(v);
     return true;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/err.h"
@@ -118,6 +119,55 @@ static void test_a_part_is_told(void)
     ok(volley_fire(&v, &shot, 1) && shot.result > 0 &&
            shot.result < (ssize_t)sizeof(much),
        "of much only what fits");
+    close_pair(&p);
+    volley_free(v);
+}
+
+static struct sockaddr_un name_of(int which)
+{
+    struct sockaddr_un at = { .sun_family = AF_UNIX };
+
+    snprintf(at.sun_path + 1, sizeof(at.sun_path) - 1, "volley-%d-%d", (int)getpid(),
+             which);
+    return at;
+}
+
+static int bound(int which)
+{
+    struct sockaddr_un at = name_of(which);
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+    if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof(at)) < 0) {
+        printf("Bail out! no sockets\n");
+        exit(1);
+    }
+    return fd;
+}
+
+static bool connects(int fd, int to)
+{
+    struct sockaddr_un at = name_of(to);
+
+    return connect(fd, (struct sockaddr *)&at, sizeof(at)) == 0;
+}
+
+/* One may not send to somebody who talks to another one only: that is EPERM, as from a
+ * ring that may not send. */
+static void test_a_ring_that_does_not_send_is_not_asked_again(void)
+{
+    struct pair p = open_pair();
+    CLEANUP(file_close) int one = bound(1);
+    CLEANUP(file_close) int two = bound(2);
+    CLEANUP(file_close) int three = bound(3);
+    struct volley_shot shots[] = { { .fd = one, .bytes = STR("a") },
+                                   { .fd = p.ours, .bytes = STR("b") } };
+    struct volley *v = NULL;
+
+    ok(connects(one, 2) && connects(two, 3) && send(one, "a", 1, 0) < 0 && errno == EPERM,
+       "a socket that says what such a ring says");
+    ok(volley_fire(&v, shots, 2) && shots[0].result == -EAGAIN, "not sent, for now");
+    ok(shots[1].result == 1 && hears(&p, STR("b")), "the other was sent");
+    ok(!volley_fire(&v, shots, 2), "and from now on each sends by itself");
     close_pair(&p);
     volley_free(v);
 }
@@ -300,5 +350,6 @@ int main(void)
     test_each_hears_its_own();
     test_nobody_waits_for_a_reader();
     test_a_part_is_told();
+    test_a_ring_that_does_not_send_is_not_asked_again();
     return tap_done();
 }
