@@ -28,6 +28,7 @@ struct finish {
     struct orphan *orphans; /* as many as dead.count */
     struct map by_id;
     char version[64]; /* of its chain_start */
+    bool version_known;
     bool chain_ended; /* somebody wrote chain_end{for} */
 };
 
@@ -87,9 +88,11 @@ static void take_chain_event(struct finish *f, const struct event_view *v)
 {
     str version = event_text(v, "version");
 
-    if (v->type == EVENT_CHAIN_START && str_is(v->writer, f->dead.writer))
+    if (v->type == EVENT_CHAIN_START && str_is(v->writer, f->dead.writer)) {
+        f->version_known = true;
         snprintf(f->version, sizeof(f->version), STR_FMT,
                  STR_ARG(str_first(version, sizeof(f->version) - 1)));
+    }
     if (v->type == EVENT_CHAIN_END && str_is(event_text(v, "for"), f->dead.writer))
         f->chain_ended = true;
 }
@@ -150,7 +153,9 @@ static int pack_cut(struct finish *f, const struct orphan *o,
                                           .receipts = o->entry->receipts,
                                           .first = first,
                                           .cut = *cut,
-                                          .restore = true };
+                                          .restore = true,
+                                          .version =
+                                              f->version_known ? f->version : NULL };
     struct pack_result pack;
 
     if (pack_build(f->log, &request, &pack, err) < 0)

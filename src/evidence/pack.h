@@ -55,6 +55,8 @@ struct pack_request {
     struct session_cut cut;
     struct pack_past *past; /* of this session; NULL: read all of it, remember nothing */
     bool restore; /* its writer is dead: lines that its receipts file lacks are put in */
+    const char
+        *version; /* of the program that it was; NULL: it is looked for if needed */
 };
 
 /* What came of it. */

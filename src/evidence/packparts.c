@@ -132,6 +132,14 @@ static int find_version(struct walk *w, struct err *err)
     }
 }
 
+static int know_version(struct walk *w, struct err *err)
+{
+    const char *known = w->request->version;
+
+    return known ? history_set_version(w->parts->history, str_from(known), err)
+                 : find_version(w, err);
+}
+
 static int compose_call(struct walk *w, const struct event_view *v, bool rebuilt,
                         struct err *err)
 {
@@ -190,7 +198,7 @@ static int rebuild(struct walk *w, const struct event_view *v, const struct dige
     bool of_call = event_text(v, "call").n > 0;
     bool lost = false;
 
-    if (!w->parts->history->session.proxy_version.p && find_version(w, err) < 0)
+    if (!w->parts->history->session.proxy_version.p && know_version(w, err) < 0)
         return -1;
     for (int again = 0; again < 2; again++) {
         if ((of_call ? compose_call(w, v, lost, err)

@@ -314,7 +314,7 @@ static void test_a_recorder_cannot_pack_what_it_must_not_do(void)
         packed = pack_build(r.log,
                             &(struct pack_request){ session_id(s), session_receipts(s),
                                                     session_history(s)->first, cut, NULL,
-                                                    false },
+                                                    false, NULL },
                             &made, &err) == 0;
         ok(want ? !packed && err.code == ERR_DAMAGE && strstr(err.msg, want) : packed,
            "%s: %s", misdeeds[i].what, err.msg);
@@ -355,7 +355,7 @@ static void test_a_session_loads_so_many_policies_and_no_more(void)
         packed = pack_build(r.log,
                             &(struct pack_request){ session_id(s), session_receipts(s),
                                                     session_history(s)->first, cut, NULL,
-                                                    false },
+                                                    false, NULL },
                             &made, &err) == 0;
         ok(packed == !more, "%u policies: %s", PACKLOG_POLICIES_MAX + more, err.msg);
         session_free(s);

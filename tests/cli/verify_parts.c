@@ -28,7 +28,8 @@ static struct pack_result pack(struct recording *r, struct session *s,
                                const struct session_cut *cut)
 {
     const struct pack_request request = {
-        session_id(s), session_receipts(s), session_history(s)->first, *cut, NULL, false
+        session_id(s), session_receipts(s), session_history(s)->first, *cut, NULL, false,
+        NULL
     };
     struct pack_result made;
     struct err err = { 0 };
