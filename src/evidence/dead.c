@@ -27,8 +27,7 @@ struct finish {
     struct live_dead dead;
     struct orphan *orphans; /* as many as dead.count */
     struct map by_id;
-    char version[64]; /* of its chain_start */
-    bool version_known;
+    char version[64]; /* of its chain_start; "": not seen */
     bool chain_ended; /* somebody wrote chain_end{for} */
 };
 
@@ -88,11 +87,9 @@ static void take_chain_event(struct finish *f, const struct event_view *v)
 {
     str version = event_text(v, "version");
 
-    if (v->type == EVENT_CHAIN_START && str_is(v->writer, f->dead.writer)) {
-        f->version_known = true;
+    if (v->type == EVENT_CHAIN_START && str_is(v->writer, f->dead.writer))
         snprintf(f->version, sizeof(f->version), STR_FMT,
                  STR_ARG(str_first(version, sizeof(f->version) - 1)));
-    }
     if (v->type == EVENT_CHAIN_END && str_is(event_text(v, "for"), f->dead.writer))
         f->chain_ended = true;
 }
@@ -154,8 +151,7 @@ static int pack_cut(struct finish *f, const struct orphan *o,
                                           .first = first,
                                           .cut = *cut,
                                           .restore = true,
-                                          .version =
-                                              f->version_known ? f->version : NULL };
+                                          .version = f->version[0] ? f->version : NULL };
     struct pack_result pack;
 
     if (pack_build(f->log, &request, &pack, err) < 0)
@@ -180,7 +176,8 @@ static int close_session(struct finish *f, struct orphan *o, const char *previou
     bool packable = false;
     int r;
 
-    if (history_set_version(&o->history, str_from(f->version), err) < 0 ||
+    if (history_set_version(&o->history, str_from(f->version[0] ? f->version : "unknown"),
+                            err) < 0 ||
         session_resume(&s, f->log, &o->history, o->entry->receipts, err) < 0)
         return -1;
     r = session_end(s, &ending, &cut, &packable, err);
@@ -267,7 +264,6 @@ static int take_writer(struct log *log, const struct dead_options *options,
     struct err why = { 0 };
 
     f.dead.fd = -1;
-    snprintf(f.version, sizeof(f.version), "unknown");
     if (live_take(&f.dead, &taken, log_dir(log), writer, err) < 0)
         return -1;
     if (!taken || finish_writer(&f, &why) == 0)

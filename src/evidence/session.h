@@ -92,10 +92,10 @@ MUST_CHECK int session_later(struct session *s, struct open_call *call,
 MUST_CHECK int session_later_event(struct session *s, struct open_call *call,
                                    struct event *e, bool release, struct err *err);
 
-/* Write them now, and the lines of receipts that wait. A line may wait only where nothing
- * but the log says more than the kernel's word that it is written (durability `write`)
- * and evidence may be missing (on failure, pass): when we die, what the log says of the
- * call makes the line anew. Never one with content, of which the log has but the hash. */
+/* Write them now, and the lines of receipts that wait. With `flushed` a line may follow
+ * its event, where durability is `write`, failure means pass, and it stores no content:
+ * when we die before it is written, what the log says of the call makes the same line
+ * anew. */
 MUST_CHECK int session_flush(struct session *s, struct err *err);
 bool session_has_later(const struct session *s);
 
